@@ -1,4 +1,4 @@
-// Faults of the input or the machine (of a file: gguf::Error): one line with problem and remedy.
+// Errors of the input or the machine (of a file: gguf::Error): one line with problem and remedy.
 #pragma once
 
 #include "gguf/error.h"
@@ -16,7 +16,7 @@ class TooLong : public Error {
   using Error::Error;
 };
 
-// The machine lacks memory for what was asked.
+// The machine lacks memory for the request.
 class NoMemory : public Error {
  public:
   using Error::Error;

@@ -1,10 +1,10 @@
-// The whole way from a token to the next one, for the models that most people run: Llama (Touvron
-// et al. 2023), Mistral, SmolLM2, Qwen2 and Qwen3 without experts, from a file of any type. It
-// computes one number at a time, in double, without SIMD and threads. The files of READING.md's
-// weekend compute the same logits faster, and for other families.
+// From a token to the next one, for the models that most people run: Llama (Touvron et al. 2023),
+// Mistral, SmolLM2, Qwen2 and Qwen3 without experts, from a file of any type. It computes one
+// number at a time, in double, without SIMD and threads. The files of READING.md's weekend compute
+// the same logits faster, and for other families.
 //
 // Shapes are [tokens][width], or [tokens][heads][head_dim] where a vector is cut into heads. Sizes
-// in comments are those of models/default.gguf. `pronk trace --plain` runs this file.
+// in comments are sizes of models/default.gguf. `pronk trace --plain` runs this file.
 #include "engine/plain.h"
 
 #include <algorithm>
@@ -196,10 +196,10 @@ Rows PlainModel::Attention(const LayerPlan& plan, const LayerWeights& w, const R
   return MatMul("attn_output", w.attn_output, AttendHeads(plan, q));
 }
 
-// Each token compares its query with the keys of the tokens up to itself, and takes the mean of
-// their values: the better a key matches, the larger is the weight of its value. Each head does
-// this with its own part of the vectors; several query heads share keys and values (grouped
-// queries, Ainslie et al. 2023). From and to [tokens][8 heads][32].
+// Each token compares its query with the keys of all tokens up to itself and takes a mean of their
+// values: the better a key matches, the larger its value's weight is. Each head does this with its
+// own part of the vectors; several query heads share keys and values (grouped queries, Ainslie et
+// al. 2023). From and to [tokens][8 heads][32].
 Rows PlainModel::AttendHeads(const LayerPlan& plan, const Rows& q) const {
   const size_t dim = plan.key_length, n_heads = plan.n_heads;   // 32, 8
   const size_t group = n_heads / plan.n_kv_heads;               // 2
@@ -231,8 +231,8 @@ Rows PlainModel::AttendHeads(const LayerPlan& plan, const Rows& q) const {
   return mean;
 }
 
-// A network for each token by itself: 768 numbers, each let through by its gate. From and to
-// [tokens][256].
+// A network that runs on each token by itself: its 768 numbers are each multiplied by a gate. From
+// and to [tokens][256].
 Rows PlainModel::FeedForward(const LayerWeights& w, const Rows& in) const {
   const Rows gate = MatMul("ffn_gate", w.ffn_gate, in);  // [tokens][768]
   const Rows up = MatMul("ffn_up", w.ffn_up, in);        // [tokens][768]
@@ -264,7 +264,7 @@ std::string Unsupported(const Model& model) {
   const RopeConfig& rope = config.ropes[0];
   const LayerPlan& plan = config.layers[0];
   const auto is_scaled = [](const LayerWeights& w) { return w.layer_output_scale != nullptr; };
-  // Numbers that keys of the file may set for any family. The transformer above has these values.
+  // Numbers that the file's keys may set for any family. The transformer above has these values.
   const bool has_own_scales = config.embedding_scale != 1 || config.attention_output_scale != 1 ||
                               config.residual_scale != 1 || config.stream_scale != 1 ||
                               config.logit_scale != 1;

@@ -40,7 +40,7 @@ class PlainModel {
   // [tokens][vocab_size].
   Rows Forward(std::span<const tokenizer::TokenId> ids);
 
-  // Runs ids and appends the likeliest token, up to n times or until one ends the text.
+  // Runs ids and appends the likeliest token, up to n times or until a token ends the text.
   std::vector<tokenizer::TokenId> Continue(std::vector<tokenizer::TokenId> ids, size_t n);
 
  private:

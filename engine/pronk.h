@@ -7,9 +7,9 @@
 //
 // Every failure is thrown as pronk::Error, with a kind and a one-line message; an exception from a
 // callback passes through unchanged. A model is immutable: any number of sessions and chats may
-// share it, each used by one thread at a time. Using an object that is in use already, by another
-// thread or by its own callback, is an Error. After fork(), if the parent has used several threads,
-// the child may use only one; more is an Error.
+// share it, each used by one thread at a time. To use an object while another thread or its own
+// callback uses it is an Error. If a process has used several threads, its children after fork()
+// may use only one; to use more is an Error.
 #pragma once
 
 #ifdef __cplusplus
@@ -32,7 +32,8 @@
 
 namespace pronk {
 
-// "0.1.0": programs work with later versions of the same major (before 1.0.0: minor) version.
+// Such as "0.1.0". A program works with later versions of the same major version; before 1.0.0, of
+// the same minor version.
 std::string Version();
 
 enum class ErrorKind {
@@ -42,7 +43,7 @@ enum class ErrorKind {
   kRefused,      // the file is damaged, of an unknown kind, or does not belong to the model
   kContextFull,  // the text does not fit into the context
   kNoMemory,
-  kBadGrammar,  // or a schema
+  kBadGrammar,  // a grammar or a JSON schema is not valid
   kBadTemplate,
   kCancelled,
   kOther,
@@ -73,24 +74,24 @@ struct Reading {
 // Tokens that are not text; -1: the vocabulary has none.
 struct SpecialTokens {
   std::int32_t bos, eos, eot, unk, sep;  // begin and end of text, end of turn, unknown, separator
-  std::vector<std::int32_t> ends;        // all that end a text when the model writes them
+  std::vector<std::int32_t> ends;        // every token that ends a generated text
 };
 
 // How a chat template renders a conversation.
 struct Rendering {
-  std::string chat_template = {};        // its source; "": the model's own
-  std::string tools = {};                // as Chat::SetTools() takes them
+  std::string chat_template = {};        // the template's source; "": the model's own template
+  std::string tools = {};                // the argument of Chat::SetTools()
   std::string variables = {};            // a JSON object: {"enable_thinking": false}
-  std::optional<std::int64_t> now = {};  // the template's date, in seconds since 1970; none: now
+  std::optional<std::int64_t> now = {};  // the template's date, in seconds since 1970; empty: now
   bool begins_answer = true;             // the text ends where the answer begins
 };
 
 class Model {
  public:
-  // Opens and checks a GGUF file (of a split model, the first), which must not change afterwards:
-  // weights are read when first used. exact: uses the weights as stored, and computes everything
-  // else in 32-bit floats, as if the file held floats. Several times slower; ignores
-  // Options::cache_bits.
+  // Opens and checks a GGUF file, or the first file of a split model. The files must not change
+  // afterwards: weights are read when first used. exact: uses the weights as stored and computes
+  // everything else in 32-bit floats, as if the file held floats. This is several times slower and
+  // ignores Options::cache_bits.
   explicit Model(const std::string& path, bool exact = false);
   // Copies share the model. Moving copies, so that a moved-from Model stays usable.
   Model(const Model&) = default;
@@ -104,11 +105,11 @@ class Model {
   std::size_t embedding_length() const;  // numbers in a token's vector
   // The ids of a text by itself.
   std::vector<std::int32_t> Tokenize(std::string_view text, const Reading& reading = {}) const;
-  // The text of ids; special: with the spellings of control tokens.
+  // The text of ids. special: the text includes the spellings of control tokens.
   std::string Detokenize(const std::vector<std::int32_t>& ids, bool special = false) const;
   SpecialTokens special_tokens() const;
-  // A value of the file's metadata as text, with a line for each element of an array; none: no such
-  // key.
+  // A value of the file's metadata as text, with a line for each element of an array. Empty if the
+  // file lacks the key.
   std::optional<std::string> Metadata(std::string_view key) const;
   std::vector<std::string> MetadataKeys() const;
   // The source of the chat template that Chat uses (Jinja).
@@ -150,8 +151,8 @@ class Grammar {
 };
 
 struct Options {
-  std::size_t context = 0;  // tokens; 0: grows with the text, to what the model was trained for
-  int threads = 0;          // 0: as many as are fastest, by measuring; prompts take all cores
+  std::size_t context = 0;  // tokens; 0: grows with the text, up to the model's training context
+  int threads = 0;          // 0: the fastest number, found by measuring; prompts use all cores
   int cache_bits = 16;      // bits of a number in the key-value cache: 32, 16, 8 or 4
   Sampling sampling = {};
   // A small model with the same vocabulary, or an assistant made for this model (Gemma 4's), that
@@ -161,10 +162,10 @@ struct Options {
 };
 
 // Sets an option by name ("threads", "temperature", "dry.base"), for settings that come as text.
-// The program's flags work, too ("--top-k" is "top_k"). A value is a number, "true" or "false", the
-// steps as "top_k;top_p;temperature", or the path of a draft model. For a list, each call adds one
-// element: "15043+1.5" to logit_bias, a text to dry.breakers. Throws if there is no such option, or
-// the value is not valid for it.
+// The program's flags are options, too ("--top-k" is "top_k"). A value is a number, "true" or
+// "false", the steps as "top_k;top_p;temperature", or the path of a draft model. For a list, each
+// call adds one element: "15043+1.5" to logit_bias, a text to dry.breakers. Throws if the option
+// does not exist or the value is not valid for it.
 void Set(Options& options, std::string_view name, const std::string& value);
 void Set(Options& options, std::string_view name, double number);
 
@@ -193,15 +194,15 @@ class Callback {
 };
 // Receives text as it is generated, in whole UTF-8 characters.
 using OnText = Callback<std::string_view>;
-// Receives the number of prompt tokens read so far and the number of all, about 20 times a second
-// and at the end. Returning false ends the reading within 0.2 s, whatever the model's size. A
-// prompt is read in batches of 512 tokens; complete batches stay in the session, and Completion
-// counts their tokens.
+// Receives the numbers of prompt tokens read so far and in total, about 20 times a second and at
+// the end. Returning false stops the reading within 0.2 s, whatever the model's size. A prompt is
+// read in batches of 512 tokens; complete batches stay in the session, and Completion counts their
+// tokens.
 using OnPrompt = Callback<std::size_t, std::size_t>;
 
-using OnToken = Callback<const Token&>;  // false ends the text before it
+using OnToken = Callback<const Token&>;  // returning false ends the text before this token
 // May change the logits of the next token, indexed by token id, before it is sampled. A grammar
-// still applies afterwards. false ends the text.
+// still applies afterwards. Returning false ends the text.
 using OnLogits = Callback<float*, std::size_t>;
 
 // A text to be read, or the ids of its tokens.
@@ -220,18 +221,18 @@ struct Limits {
   int max_tokens = -1;                  // -1: until the text ends or the context is full
   std::vector<std::string> stops = {};  // the text ends before any of these
   Grammar grammar = {};                 // constrains the text, but not thinking before it
-  OnPrompt on_prompt = {};              // sees the prompt being read, and may end that
+  OnPrompt on_prompt = {};              // receives the prompt's progress, and may stop its reading
   Reading reading = {};                 // how a session's prompt is read
   OnToken on_token = {};
   int n_likeliest = -1;  // tokens in Token::likeliest; -1: no log probabilities at all
   OnLogits on_logits = {};
 };
 
-// Bytes that a session has reserved. Those that were never written take no memory.
+// Bytes that a session has reserved. Pages that were never written take no memory.
 struct MemoryUse {
   std::size_t weights;  // the model's weights, which sessions share
   std::size_t cache;    // keys, values and recurrent states
-  std::size_t scratch;  // while it reads and generates
+  std::size_t scratch;  // the buffers of a pass
 };
 
 // A conversation as a JSON array of {"role": ..., "content": ...}, the format that other programs
@@ -258,7 +259,7 @@ class Session {
   void Clear();
   // Keeps the first n tokens of the text, or all if it has fewer.
   void Truncate(std::size_t n);
-  // A session with the same text, in memory of its own. The two continue independently.
+  // A session with the same text and its own memory. The two sessions continue independently.
   Session Copy() const;
   MemoryUse memory() const;
   // The text so far.
@@ -266,8 +267,8 @@ class Session {
   // The logits of the next token, one for each token of the vocabulary: probabilities are
   // proportional to their exponentials. Empty if nothing has been read.
   std::vector<float> logits() const;
-  // Writes the session to a file, and reads it back with the same model and context, so that a long
-  // prompt is read only once (for example by Complete() with a limit of 0 tokens).
+  // Save() writes the session to a file, and Load() restores it with the same model and context. A
+  // long prompt is then read only once (for example by Complete() with a limit of 0 tokens).
   void Save(const std::string& path);
   void Load(const std::string& path);
 
@@ -275,7 +276,7 @@ class Session {
   friend class Batch;
   struct Impl;
   explicit Session(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
-  std::shared_ptr<Impl> impl_;  // a batch may have it, too
+  std::shared_ptr<Impl> impl_;  // a batch may share it
 };
 
 class Chat;
@@ -296,9 +297,9 @@ class Batch {
   std::size_t Add(Chat& chat, const std::vector<Message>& messages, const OnText& on_text = {},
                   const Limits& limits = {});
   // Extends every text by at least one token. Returns the texts that ended, with their numbers. An
-  // exception from a callback ends its own text; the next call continues the other texts.
+  // exception from a callback ends only its text; the next call continues the other texts.
   std::vector<std::pair<std::size_t, Completion>> Step();
-  // The number of texts that were not returned yet.
+  // The number of texts that Step() has not returned yet.
   std::size_t size() const;
 
  private:
@@ -307,19 +308,19 @@ class Batch {
 };
 
 // A conversation in the format of the model's chat template. When the context is full, the oldest
-// turns are dropped, each from a question up to the next; Completion::n_dropped counts their
-// messages.
+// turns are dropped; a turn is a question and all messages up to the next question.
+// Completion::n_dropped counts the dropped messages.
 class Chat {
  public:
-  // system: the system's message; "" for none.
+  // system: the system message; "": the conversation has none.
   explicit Chat(const Model& model, std::string system = "", const Options& options = {});
   Chat(Chat&&) = default;
   Chat& operator=(Chat&&) = default;
 
   Completion Say(const std::string& text, const OnText& on_text = {}, const Limits& limits = {});
-  // Adds messages, the last of them by "user" or "tool", and answers; without messages it answers
-  // the end of History(), for example after a callback stopped an answer before its first word.
-  // Only new tokens are read. After the model's Completion::tool_calls:
+  // Adds messages and answers the last one, whose role is "user" or "tool". Without messages, it
+  // answers the last message of History(), for example after a callback stopped an answer before
+  // its first word. Only new tokens are read. To return the result of a tool call:
   //     chat.Answer({{"tool", "22 degrees", answer.tool_calls[0].id}});
   Completion Answer(const std::vector<Message>& messages = {}, const OnText& on_text = {},
                     const Limits& limits = {});
@@ -328,26 +329,26 @@ class Chat {
   // again.
   std::vector<Message> History() const;
   void SetHistory(const std::vector<Message>& messages);
-  // The functions that the model may call from the next answer on: a JSON array of {"type":
-  // "function", "function": {"name": ..., "description": ..., "parameters": SCHEMA}}, "" for
-  // nothing. Throws if a schema is not supported (as Grammar::JsonSchema). If the model's template
-  // reads no tools, the system message explains them. A call is written in the format of the
-  // model's family, or as a bare object {"name": ..., "arguments": {...}} of a function that is
-  // declared, in a block of code or not. Once it has begun, its arguments have to follow the
-  // schema. With Limits::grammar, an answer is calls or follows it.
+  // Sets the functions that the model may call from the next answer on: a JSON array of {"type":
+  // "function", "function": {"name": ..., "description": ..., "parameters": SCHEMA}}; "": no
+  // functions. Throws if a schema is not supported (as Grammar::JsonSchema). If the model's
+  // template reads no tools, the system message explains them. The model writes a call in the
+  // format of its family, or as a bare object {"name": ..., "arguments": {...}} that names a
+  // declared function, in a block of code or not. Once a call has begun, its arguments must follow
+  // the schema. With Limits::grammar, an answer consists of calls or follows the grammar.
   void SetTools(const std::string& json);
-  // Whether the model calls functions: "auto" (the default, also after SetTools), "none" (it does
-  // not see the tools), "required", or the name of the function that it must call.
+  // Sets whether the model calls functions: "auto" (the default, also after SetTools), "none" (the
+  // model does not see the tools), "required", or the name of the function that it must call.
   void SetToolChoice(const std::string& choice);
-  // The number of tokens in the conversation if this text were said next, without dropped messages.
-  // If it exceeds the context, more of the oldest messages will be dropped.
+  // The number of tokens in the conversation, without dropped messages, if the user said this text
+  // next. If it exceeds the context, Say() drops more of the oldest messages.
   std::size_t Count(const std::string& text);
-  // Whether the model thinks first, "on" or "off", or how much: "low", "medium", "high". Throws if
-  // its template has no such switch.
+  // Sets whether the model thinks before it answers ("on", "off") or how much it thinks ("low",
+  // "medium", "high"). Throws if its template has no such switch.
   void SetThinking(const std::string& level);
-  // Limits the thinking in an answer to this many tokens; 0: none, -1: any number. At the limit,
-  // the message and the mark that ends the thinking are inserted as if the model had written them,
-  // and the answer follows.
+  // Limits the thinking in an answer to this many tokens; 0: no thinking; -1: no limit. At the
+  // limit, the message and the mark that ends the thinking are inserted as if the model had written
+  // them, and the answer follows.
   void SetThinkingBudget(int tokens, const std::string& message = "");
   // Receives the thinking as it is generated.
   void OnThinking(const OnText& on_thinking);
@@ -364,12 +365,12 @@ class Chat {
   std::shared_ptr<Impl> impl_;
 };
 
-// How a text's tokens become one vector; by default as the model's file says.
+// How a text's tokens become one vector. kOfFile: as the model's file says.
 enum class Pooling { kOfFile, kMean, kFirst, kLast };
 
 // Turns texts into vectors, with an embedding model, or with any model and a given pooling. Vectors
-// have length 1 unless the file says otherwise. The file's default prompt, if any, is put before
-// each text. The closer two texts are in meaning, the larger the dot product of their vectors.
+// have length 1 unless the file says otherwise. If the file has a default prompt, it precedes each
+// text. The closer two texts are in meaning, the larger the dot product of their vectors is.
 class Embedder {
  public:
   explicit Embedder(const Model& model, Pooling pooling = Pooling::kOfFile,
@@ -377,7 +378,7 @@ class Embedder {
   Embedder(Embedder&&) = default;
   Embedder& operator=(Embedder&&) = default;
 
-  // A vector for each text; many texts at once are faster than one after the other.
+  // Returns a vector for each text. One call with many texts is faster than a call for each text.
   std::vector<std::vector<float>> Embed(const std::vector<std::string>& texts);
 
  private:
@@ -385,14 +386,14 @@ class Embedder {
   std::shared_ptr<Impl> impl_;
 };
 
-// Says how well texts answer a query, with a model made for that.
+// Scores how well texts answer a query, with a reranking model.
 class Reranker {
  public:
   explicit Reranker(const Model& model, const Options& options = {});
   Reranker(Reranker&&) = default;
   Reranker& operator=(Reranker&&) = default;
 
-  // A score for each text: the higher, the better.
+  // Returns a score for each text; a higher score is better.
   std::vector<float> Score(const std::string& query, const std::vector<std::string>& texts);
 
  private:

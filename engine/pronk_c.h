@@ -4,12 +4,12 @@
 //   pronk_model* model;
 //   if (pronk_model_open("story.gguf", &model) != PRONK_OK) puts(pronk_error());
 //
-// Free each handle with its function, in any order: an object keeps alive what it needs. A model
-// and a grammar may be used by any number of threads, any other handle by one thread at a time.
-// Texts are UTF-8. A result that does not fit into its buffer is truncated; *n becomes its full
-// size, and a buffer with room 0 may be NULL. NULL for a handle, a text or a result is
-// PRONK_WRONG_USE, unless the function gives it a meaning; so are unknown flags, numbers out of
-// range, and counts above 2^30.
+// Free each handle with its function, in any order: an object keeps alive the objects that it
+// needs. Any number of threads may use a model or a grammar; any other handle is for one thread at
+// a time. Texts are UTF-8. A result that does not fit into its buffer is truncated; *n becomes its
+// full size, and a buffer with room 0 may be NULL. NULL for a handle, a text or a result is
+// PRONK_WRONG_USE, unless the function gives it a meaning. Unknown flags, numbers out of range and
+// counts above 2^30 are PRONK_WRONG_USE, too.
 #pragma once
 
 #include <stddef.h>
@@ -30,14 +30,14 @@ typedef struct pronk_reranker pronk_reranker;
 typedef enum pronk_status {
   PRONK_OK,
   PRONK_ABSENT,  // there is no such item; not a failure
-  // Failures, of which pronk_error() says more; as pronk::ErrorKind.
+  // Failures, as in pronk::ErrorKind. pronk_error() describes them.
   PRONK_WRONG_USE,     // an argument or an order of calls that makes no sense
   PRONK_NOT_FOUND,     // there is no such file
   PRONK_NOT_A_MODEL,   // the file is no GGUF file
   PRONK_REFUSED,       // the file is damaged, of an unknown kind, or not the model's
   PRONK_CONTEXT_FULL,  // the text does not fit into the context
   PRONK_NO_MEMORY,
-  PRONK_BAD_GRAMMAR,  // or a schema
+  PRONK_BAD_GRAMMAR,  // a grammar or a JSON schema is not valid
   PRONK_BAD_TEMPLATE,
   PRONK_CANCELLED,
   PRONK_FAILED  // anything else
@@ -47,13 +47,13 @@ typedef enum pronk_status {
 const char* pronk_error(void);
 const char* pronk_version(void);
 
-// pronk::Reading: flags, combined with |. 0: tokenize together with the text so far, and BOS as the
-// file asks.
+// pronk::Reading as flags, combined with |. 0: the prompt is tokenized together with the text so
+// far, and BOS begins a text if the file asks for it.
 enum {
-  PRONK_READ_APART = 1,  // the prompt is a text of its own
+  PRONK_READ_APART = 1,  // the prompt is tokenized by itself
   PRONK_READ_BOS = 2,
   PRONK_READ_NO_BOS = 4,
-  PRONK_READ_SPECIAL = 8  // control tokens may be spelt
+  PRONK_READ_SPECIAL = 8  // spellings such as "<|im_end|>" are parsed as control tokens
 };
 
 // Structures begin with their size, which the macros set: it tells a newer library which fields the
@@ -70,10 +70,10 @@ typedef struct pronk_facts {
 typedef struct pronk_rendering {  // as pronk::Rendering
   size_t size;
   const char* chat_template;  // NULL: the model's own
-  const char* tools;          // or NULL
+  const char* tools;          // the argument of pronk_chat_set_tools(), or NULL
   const char* variables;      // a JSON object, or NULL
   int64_t now;                // seconds since 1970; 0: now
-  int continues;              // not 0: the text does not begin an answer
+  int continues;              // nonzero: the text does not begin an answer
 } pronk_rendering;
 #define PRONK_RENDERING_INIT \
   { sizeof(pronk_rendering), NULL, NULL, NULL, 0, 0 }
@@ -89,7 +89,7 @@ typedef struct pronk_memory_use {  // bytes, as pronk::MemoryUse
 pronk_status pronk_model_open(const char* path, pronk_model** model);
 pronk_status pronk_model_open_exact(const char* path, pronk_model** model);
 void pronk_model_free(pronk_model* model);
-// A value of the file as text; PRONK_ABSENT if it has no such key.
+// A value of the file's metadata as text; PRONK_ABSENT if the file lacks the key.
 pronk_status pronk_model_metadata(const pronk_model* model, const char* key, char* text,
                                   size_t room, size_t* n);
 // The i-th key; PRONK_ABSENT beyond the last.
@@ -105,14 +105,14 @@ pronk_status pronk_model_tokenize_chat(const pronk_model* model, const char* mes
                                        size_t* n);
 pronk_status pronk_model_chat_template(const pronk_model* model, char* text, size_t room,
                                        size_t* n);
-// The token named "bos", "eos", "eot", "unk" or "sep"; -1: none.
+// The id of the token named "bos", "eos", "eot", "unk" or "sep"; -1 if the vocabulary has none.
 int32_t pronk_model_token(const pronk_model* model, const char* name);
 // Whether a text ends with this token.
 int pronk_model_ends(const pronk_model* model, int32_t id);
 // reading: PRONK_READ_...
 pronk_status pronk_model_tokenize(const pronk_model* model, const char* text, size_t n_bytes,
                                   unsigned reading, int32_t* ids, size_t room, size_t* n);
-// special: not 0: with the spellings of control tokens.
+// special: nonzero: the text includes the spellings of control tokens.
 pronk_status pronk_model_detokenize(const pronk_model* model, const int32_t* ids, size_t n_ids,
                                     int special, char* text, size_t room, size_t* n);
 
@@ -122,11 +122,11 @@ pronk_status pronk_grammar_json_object(pronk_grammar** grammar);
 pronk_status pronk_grammar_gbnf(const char* rules, pronk_grammar** grammar);
 void pronk_grammar_free(pronk_grammar* grammar);
 
-// Receives text as it is generated; anything but 0 ends it.
+// Receives text as it is generated; returning nonzero ends the text.
 typedef int (*pronk_on_text)(const char* text, size_t n_bytes, void* user);
 
-// Receives the number of prompt tokens read so far and the number of all; returning nonzero ends
-// the reading.
+// Receives the numbers of prompt tokens read so far and in total; returning nonzero stops the
+// reading.
 typedef int (*pronk_on_prompt)(size_t n_read, size_t n, void* user);
 
 typedef struct pronk_likely {
@@ -136,7 +136,7 @@ typedef struct pronk_likely {
 typedef struct pronk_token {  // as pronk::Token
   int32_t id;
   double seconds;
-  float log_probability;          // NaN: none
+  float log_probability;          // NaN: not computed
   const pronk_likely* likeliest;  // valid during the call
   size_t n_likeliest;
 } pronk_token;
@@ -149,20 +149,20 @@ typedef struct pronk_limits {
   size_t size;
   int max_tokens;                // 0: until the text ends or the context is full; -1: no token
   const pronk_grammar* grammar;  // constrains the text, or NULL
-  const char* const* stops;      // the text ends before any of these; the last is NULL. Or NULL
-  pronk_on_prompt on_prompt;     // or NULL; with the same user as on_text
-  unsigned reading;              // PRONK_READ_..., of a session's prompt
-  pronk_on_token on_token;       // or NULL; with the same user, too
-  int n_likeliest;               // log probabilities of this many tokens; 0: none at all
-  pronk_on_logits on_logits;     // or NULL; with the same user, too
+  const char* const* stops;      // the text ends before any of these, up to a NULL; or NULL
+  pronk_on_prompt on_prompt;     // or NULL; called with on_text's user
+  unsigned reading;              // PRONK_READ_...: how a session's prompt is read
+  pronk_on_token on_token;       // or NULL; called with on_text's user
+  int n_likeliest;               // tokens in likeliest; 0: no log probabilities at all
+  pronk_on_logits on_logits;     // or NULL; called with on_text's user
 } pronk_limits;
 #define PRONK_LIMITS_INIT \
   { sizeof(pronk_limits), 0, NULL, NULL, NULL, 0, NULL, 0, NULL }
 
 typedef enum pronk_stop_reason {  // as pronk::StopReason
   PRONK_STOP_EOS,                 // the text is complete
-  PRONK_STOP_MATCH,               // one of the stops
-  PRONK_STOP_LENGTH,              // max_tokens
+  PRONK_STOP_MATCH,               // the text reached one of the stops
+  PRONK_STOP_LENGTH,              // the text has max_tokens tokens
   PRONK_STOP_CONTEXT,             // the context is full
   PRONK_STOP_INTERRUPTED          // a callback ended the text
 } pronk_stop_reason;
@@ -180,8 +180,8 @@ typedef struct pronk_completion {
 
 // As pronk::Session. The options are words like "temperature=0.5 threads=2", with the names and
 // values of pronk::Set(). Quotes keep spaces, as in draft="my model.gguf"; within quotes, a
-// backslash makes the next character literal. NULL: all defaults. Limits, on_text and result may be
-// NULL, too.
+// backslash makes the next character literal. NULL: every option has its default. limits, on_text
+// and result may be NULL, too.
 pronk_status pronk_session_open(const pronk_model* model, const char* options,
                                 pronk_session** session);
 void pronk_session_free(pronk_session* session);
@@ -208,7 +208,7 @@ pronk_status pronk_session_clear(pronk_session* session);
 pronk_status pronk_session_save(pronk_session* session, const char* path);
 pronk_status pronk_session_load(pronk_session* session, const char* path);
 
-// As pronk::Batch. `number` may be NULL; on_end, if not NULL, receives each text that has ended.
+// As pronk::Batch. `number` may be NULL. on_end receives each text that has ended; it may be NULL.
 typedef void (*pronk_on_end)(size_t number, const pronk_completion* result, void* user);
 pronk_status pronk_batch_open(const pronk_model* model, int threads, pronk_batch** batch);
 void pronk_batch_free(pronk_batch* batch);
@@ -227,8 +227,8 @@ pronk_status pronk_chat_open(const pronk_model* model, const char* system, const
 void pronk_chat_free(pronk_chat* chat);
 pronk_status pronk_chat_say(pronk_chat* chat, const char* text, const pronk_limits* limits,
                             pronk_on_text on_text, void* user, pronk_completion* result);
-// Messages are JSON as pronk::ParseMessages() reads it; NULL: none, and the end of the history is
-// answered. The answer's tool calls are in the last message of the history.
+// messages: JSON as pronk::ParseMessages() reads it. NULL: no new messages; the last message of the
+// history is answered. The answer's tool calls are in the last message of the history.
 pronk_status pronk_chat_answer(pronk_chat* chat, const char* messages, const pronk_limits* limits,
                                pronk_on_text on_text, void* user, pronk_completion* result);
 pronk_status pronk_chat_history(const pronk_chat* chat, char* json, size_t room, size_t* n);
@@ -240,15 +240,15 @@ pronk_status pronk_chat_count(pronk_chat* chat, const char* text, size_t* n);
 pronk_status pronk_chat_set_thinking(pronk_chat* chat, const char* level);
 // message may be NULL.
 pronk_status pronk_chat_set_thinking_budget(pronk_chat* chat, int tokens, const char* message);
-// Receives the thinking before each answer from now on; NULL: nobody does.
+// on_thinking receives the thinking before each answer from now on; NULL: no function receives it.
 pronk_status pronk_chat_on_thinking(pronk_chat* chat, pronk_on_text on_thinking, void* user);
 pronk_status pronk_chat_clear(pronk_chat* chat);
 pronk_status pronk_chat_memory(const pronk_chat* chat, pronk_memory_use* memory);
 pronk_status pronk_chat_save(pronk_chat* chat, const char* path);
 pronk_status pronk_chat_load(pronk_chat* chat, const char* path);
 
-// As pronk::Embedder; pooling is "mean", "first", "last", or NULL for the file's.
-// pronk_embedder_embed() writes one vector after the other, n numbers in all.
+// As pronk::Embedder; pooling is "mean", "first", "last", or NULL for the file's pooling.
+// pronk_embedder_embed() writes one vector after the other, *n numbers in total.
 pronk_status pronk_embedder_open(const pronk_model* model, const char* pooling, const char* options,
                                  pronk_embedder** embedder);
 void pronk_embedder_free(pronk_embedder* embedder);

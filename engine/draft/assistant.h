@@ -1,9 +1,9 @@
 // Drafts by a model that was trained with a larger one and reads its keys, values and hidden state
-// (Gemma 4's "assistants", 2026). Its layers have queries only: each attends to the keys and values
-// of the large model's last layer with a window, or of its last layer without one. Its input is the
-// large model's embedding of the last token and last hidden state; for later drafts, of its own
-// draft and its own state. All drafts after a text attend from the same position, that of the
-// text's last token.
+// (Gemma 4's "assistants", 2026). Its layers have only queries, which attend to the keys and values
+// of the large model's last layer with a window, or of its last layer without one. The input of the
+// first draft is the large model's embedding of the last token and its last hidden state; later
+// drafts use the assistant's own draft and state. All drafts after a text attend from the position
+// of the text's last token.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ namespace engine {
 
 class AssistantDrafter : public Drafter {
  public:
-  // `state` is of the text that `model` writes. All must outlive the drafter. Throws engine::Error
-  // if the assistant was made for a model of another shape.
+  // `state` belongs to the text that `model` writes. All three must outlive the drafter. Throws
+  // engine::Error if the assistant was made for a model of another shape.
   AssistantDrafter(const Model& model, const Model& assistant, SequenceState& state,
                    kernels::ThreadPool& pool);
 
@@ -44,12 +44,12 @@ class AssistantDrafter : public Drafter {
   const Model& assistant_;
   SequenceState& state_;
   kernels::ThreadPool& pool_;
-  Config config_;  // the assistant's, with layers of the model as kv_layer
+  Config config_;  // the assistant's; kv_layer is a layer of the model
   std::vector<RopeAngles> ropes_;
   Scratch scratch_;
   std::vector<float> logits_;
   std::vector<float> last_;        // [rows][width]: the model's residual stream after tokens
-  size_t begin_ = 0, n_rows_ = 0;  // the position of the first, and how many
+  size_t begin_ = 0, n_rows_ = 0;  // the first row's position; the number of rows
 };
 
 }  // namespace engine

@@ -17,14 +17,14 @@ constexpr double kMemory = 16;
 constexpr double kForgetting = 1 - 1 / 256.0;
 // Interpolation from other sizes counts as this many measurements.
 constexpr double kOthers = 0.5;
-// Passes with one token before the first drafts, to compare with: free drafts, and others. The very
-// first one, with cold caches, may take several times as long: it counts little.
+// Passes with one token before the first drafts (free drafts; other drafts), to compare with. The
+// very first pass has cold caches and may take several times as long: it counts little.
 constexpr size_t kPlainBeforeFree = 2, kPlainBeforeOthers = 4;
 constexpr double kColdWeight = 0.03;
 
-// The passes of a draft model's first trial; of its longest (a trial without a loss doubles the
-// next one); and of the shortest, which ends early after losing more than kMaxLoss tokens, or turns
-// a model on again.
+// The numbers of passes in a draft model's first trial, in its longest (a trial without a loss
+// doubles the next one), and in the shortest. The shortest ends early after losing more than
+// kMaxLoss tokens, or turns a model on again.
 constexpr double kFirstTrial = 8, kLongestTrial = 64, kShortTrial = 3;
 constexpr double kMaxLoss = 2;
 
@@ -51,8 +51,8 @@ void PassCosts::Tell(size_t n_tokens, double seconds) {
   const bool is_known = measured.weight > kMemory / 2;
   measured.weight = std::min(measured.weight + 1, kMemory);
   const double mean = measured.seconds + (seconds - measured.seconds) / measured.weight;
-  // A longer text or a busy machine makes passes of all sizes slower. (The factors of one size
-  // multiply to the last mean over the first: noise does not add up.)
+  // A longer text or a busy machine makes passes of all sizes slower. (The product of a size's
+  // factors is its last mean divided by its first: noise does not add up.)
   if (is_known) {
     for (Measured& other : by_size_) other.seconds *= mean / measured.seconds;
   }
@@ -93,7 +93,7 @@ void Acceptance::Tell(size_t place, bool right) {
 
 std::array<double, kMaxDrafts> Acceptance::All() const {
   std::array<double, kMaxDrafts> all;
-  double p = guess_;  // prior of a place: the place before it
+  double p = guess_;  // prior of a place: the previous place
   for (size_t i = 0; i < kMaxDrafts; ++i) {
     p = (places_[i].right + kGuessWeight * p) / (places_[i].all + kGuessWeight);
     all[i] = p;
@@ -129,7 +129,7 @@ DraftController::Choice DraftController::Best(const Kind& kind, size_t available
   const size_t most = std::min({available, max_drafts_, costs_unknown ? 1 : kMaxDrafts});
   const std::array<double, kMaxDrafts> acceptance = kind.acceptance.All();
   Choice best;
-  // The expected tokens of a pass with n drafts; the probability that all n are right.
+  // The expected number of tokens of a pass with n drafts; the probability that all n are right.
   double tokens = static_cast<double>(n_known), reached = 1;
   for (size_t n = 0; n <= most; ++n) {
     if (n > 0) tokens += reached *= acceptance[n - 1];
@@ -139,8 +139,8 @@ DraftController::Choice DraftController::Best(const Kind& kind, size_t available
   return best;
 }
 
-// Costs and acceptance are slow-moving means, and do not include what a draft model does to the
-// caches, so measured time decides. A loss turns the kind off; then drafts are only tried, as far
+// Costs and acceptance are slow-moving means and do not include a draft model's effect on the
+// caches, so measured time decides. A loss turns the kind off. Then drafts are only tried, as far
 // as the budget allows, until a few have shown a profit.
 void DraftController::Judge(Kind& kind) const {
   Trial& trial = kind.trial;
@@ -152,7 +152,7 @@ void DraftController::Judge(Kind& kind) const {
   }
   const double mean = trial.profit / std::max(trial.n, 1.0);
   const double error = std::sqrt(std::max(trial.squares - trial.n * mean * mean, 0.0)) /
-                       std::max(trial.n, 1.0);  // error of the mean
+                       std::max(trial.n, 1.0);  // the error of the mean
   if (kind.is_off) {
     if (trial.n < kShortTrial || (mean <= 0 && trial.n < kFirstTrial)) return;
     kind.is_off = mean <= 0;
@@ -175,11 +175,11 @@ DraftController::Choice DraftController::Choose(size_t kind, size_t available, s
     Judge(of);
     const double known = costs_.Of(n_known);
     if (of.is_off) best = {0, static_cast<double>(n_known) / known, 0};
-    // Not even drafts that are all right would pay.
+    // Drafts would not pay even if all were right.
     if (best.n == 0 && costs_.Of(n_known + 1) + DraftSeconds(of) > known + one) return best;
     if (best.n > 0 && of.n_measured > 0) best.most = std::min(available, max_drafts_);
   }
-  // Trying more drafts shows whether they are right, and what longer passes cost.
+  // Trying more drafts shows whether they are right, and the cost of longer passes.
   const size_t most = std::min(available, max_drafts_);
   size_t tried = std::min(best.n + 1, most);
   if (costs_.IsFresh(n_known + tried)) tried = std::min(2 * best.n, most);
@@ -216,7 +216,7 @@ void DraftController::RecordDrafting(size_t kind, size_t n, double seconds) {
   if (n == 0) return;
   Kind& of = kinds_[kind];
   drafted_ = &of;
-  if (!std::exchange(of.has_begun, true)) return;  // the first includes reading the prompt
+  if (!std::exchange(of.has_begun, true)) return;  // the first time includes reading the prompt
   of.trial.seconds += seconds;
   double one = seconds / static_cast<double>(n);
   if (of.n_measured > 0) one = std::min(one, kMaxChange * of.draft_seconds);

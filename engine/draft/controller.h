@@ -2,9 +2,9 @@
 // acceptance rate. It knows nothing of models; tests simulate costs.
 //
 // A pass of 1 + n tokens takes time t(1 + n) and adds 1 + a_1 + a_1 a_2 + ... + a_1 ... a_n tokens
-// to the text, where a_i is the probability that the i-th draft is right if those before it are.
-// The best n gives the most tokens per second; with t(1 + n) = t(1) (1 + c n) and the same a for
-// all, a first draft pays if a > c.
+// to the text, where a_i is the probability that draft i is right if all earlier drafts are. The
+// best n gives the most tokens per second. With t(1 + n) = t(1) (1 + c n) and the same a for every
+// draft, a first draft pays if a > c.
 #pragma once
 
 #include <array>
@@ -19,27 +19,27 @@ namespace engine {
 class PassCosts {
  public:
   void Tell(size_t n_tokens, double seconds);
-  // 1 to kMaxDecodeTokens tokens.
+  // n_tokens: 1 to kMaxDecodeTokens.
   double Of(size_t n_tokens) const;
-  // Whether such a pass was measured recently.
+  // Whether a pass of this size was measured recently.
   bool IsFresh(size_t n_tokens) const { return by_size_[n_tokens].weight >= 1; }
 
  private:
   struct Measured {
     double seconds = 0;  // a mean
-    double weight = 0;   // its measurements, old ones discounted
+    double weight = 0;   // the number of measurements, old ones discounted
   };
   double Between(size_t n_tokens) const;  // interpolated
 
   std::array<Measured, kMaxDecodeTokens + 1> by_size_ = {};
-  bool is_first_ = true;  // pass of all
+  bool is_first_ = true;  // no pass has been measured
 };
 
 // The acceptance rate of one kind of drafts, for each place in a pass.
 class Acceptance {
  public:
   explicit Acceptance(double guess) : guess_(guess) {}
-  // Records whether the draft at `place` (from 0) was right; those before it were.
+  // Records whether the draft at `place` (from 0) was right; all earlier drafts were.
   void Tell(size_t place, bool right);
   // The probability of acceptance for each place.
   std::array<double, kMaxDrafts> All() const;
@@ -69,11 +69,11 @@ class Confidence {
 class DraftController {
  public:
   struct KindGuess {
-    double acceptance;   // prior: how often its first draft is right
+    double acceptance;   // prior: how often the first draft is right
     bool costs_nothing;  // drafting takes no time
     double cost = 0;     // prior: the time of a draft, relative to a pass with one token
   };
-  // One guess for each kind of drafts.
+  // guesses: one for each kind of drafts.
   DraftController(const std::vector<KindGuess>& guesses, size_t max_drafts);
 
   struct Choice {
@@ -82,7 +82,7 @@ class DraftController {
     size_t most = 0;          // drafts, if each is confident enough
   };
   // How many of `available` drafts of a kind pay off, often 0, in a pass that also reads n_known
-  // tokens of the text; now and then another number, to measure it.
+  // tokens of the text. Sometimes returns another number, to measure it.
   Choice Choose(size_t kind, size_t available, size_t n_known = 1);
 
   // The drafts of a chain so far; reached[i] is the probability that drafts 0 to i are all right.
@@ -91,10 +91,10 @@ class DraftController {
     double tokens_per_s = 0;
     std::vector<double> reached = {};
   };
-  // Adds a draft with this probability by its model. Returns false if the next draft would cost
-  // more than it gains: the time to make it, and a longer pass.
+  // Adds a draft to which its model gives this probability. Returns false if the next draft would
+  // cost more than it gains: the time to make it, and a longer pass.
   bool WantsMore(Chain& chain, double probability) const;
-  // How many of its drafts are worth reading.
+  // How many of the chain's drafts are worth reading.
   size_t WorthReading(const Chain& chain) const;
 
   // Record measurements: the time of n drafts; whether a draft was right (as Acceptance::Tell()),
@@ -115,7 +115,7 @@ class DraftController {
   // tokens, is the number that it added to the text minus the number that plain passes add in the
   // same time, drafting included.
   struct Trial {
-    double tokens = 0, seconds = 0;  // those of the last pass, until it is settled
+    double tokens = 0, seconds = 0;  // the last pass's, until it is settled
     double n = 0, profit = 0, squares = 0;
   };
   struct Kind {

@@ -10,11 +10,11 @@ namespace {
 
 using tokenizer::TokenId;
 
-// Limits on the places of the last pair that are compared, latest first, and on the tokens compared
-// at each: a text of one word repeated a hundred thousand times costs no more than any other.
+// Limits on the number of places of the last pair that are compared, latest first, and on the
+// tokens compared at each place: a text that repeats one word costs no more than any other.
 constexpr size_t kMaxPlaces = 32;
 constexpr size_t kMaxMatch = 32;
-// The most slots; in longer texts pairs share them.
+// The most slots; in longer texts, pairs share slots.
 constexpr size_t kMaxSlots = size_t{1} << 17;
 // The most tokens of each kind but the last.
 constexpr std::array<size_t, 4> kKinds = {2, 3, 5, 9};

@@ -19,7 +19,7 @@ class LookupDrafter : public Drafter {
   // Texts have up to `capacity` tokens.
   explicit LookupDrafter(size_t capacity);
 
-  // Drafts differ by the number of tokens that match the earlier place: 2, 3, 4 or 5, 6 to 9, more.
+  // The kinds are the numbers of tokens that match the earlier place: 2, 3, 4 or 5, 6 to 9, more.
   size_t n_kinds() const override { return 5; }
   std::optional<size_t> FindDrafts(std::span<const tokenizer::TokenId> text) override;
   void Draft(std::span<const tokenizer::TokenId> text, size_t n,
@@ -31,9 +31,9 @@ class LookupDrafter : public Drafter {
   void Index(std::span<const tokenizer::TokenId> text);
   uint32_t& LastOf(std::span<const tokenizer::TokenId> text, size_t end);
 
-  // Places are of a pair's second token, + 1 (0: none).
-  std::vector<uint32_t> last_;    // [a power of two] by a hash of the pair
-  std::vector<uint32_t> before_;  // [places] the same hash's place before this one
+  // A place is the position of a pair's second token, + 1 (0: no place).
+  std::vector<uint32_t> last_;    // [a power of two]: indexed by a hash of the pair
+  std::vector<uint32_t> before_;  // [places]: the previous place with this hash
   size_t begin_ = 0;              // start of the tokens after the earlier place
 };
 

@@ -50,7 +50,7 @@ void Nextn::Forward(std::span<const TokenId> tokens, const float* hidden, size_t
     pass.CopyHeads(half, both.from(n), 1, n);
     pass.MatMul(s.temp, {{w.eh_proj, x}});
 
-    // A layer like those of forward.cc.
+    // A layer as in forward.cc.
     const LayerView layer = {config_.layers[0], w.layer, 0};
     const float* in = pass.Normed(x, w.layer.attn_norm, n, normed);
     MixTokens(layer, layer.plan.mixer, in, pass);
@@ -99,8 +99,8 @@ NextnDrafter::NextnDrafter(const Model& model, size_t capacity, kernels::KvTypes
       n_hidden_(1),  // zeros, before the first token
       hidden_((kMaxUnread + kMaxDecodeTokens) * nextn_.width()) {}
 
-// Drops hidden states before this position. The block's text starts here unless the block has read
-// this far.
+// Drops hidden states before this position. Unless the block has read this far, its text starts
+// here.
 void NextnDrafter::ForgetBefore(size_t position) {
   if (position < end()) {
     std::copy(hidden(position), hidden(end()), hidden_.begin());
@@ -124,7 +124,7 @@ void NextnDrafter::Observe(std::span<const TokenId> tokens, size_t first, const 
 
 void NextnDrafter::Truncate(size_t n) {
   n_read_ = std::min(n_read_, n);
-  if (n < begin_ || n < start_) {  // hidden states before are unknown
+  if (n < begin_ || n < start_) {  // earlier hidden states are unknown
     begin_ = start_ = n_read_ = n;
     n_hidden_ = 0;
   } else {

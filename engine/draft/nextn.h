@@ -1,6 +1,6 @@
 // Drafts by a block after the last layer that some models have to predict the token after the next
 // ("multi-token prediction", DeepSeek-V3 2024). It reads a token together with the hidden state at
-// the position before: the model's for the first draft, then the block's own.
+// the previous position: the model's for the first draft, then the block's own.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ class Nextn {
   size_t max_tokens() const { return scratch_.max_tokens; }
   void Grow(size_t new_capacity) { state_.Grow(config_, new_capacity); }
 
-  // Reads tokens from first_position on, at most max_tokens() of them. hidden is
-  // [tokens.size()][width]: for each token the Hidden() of the one before it, or zeros.
+  // Reads at most max_tokens() tokens from first_position on. hidden is [tokens.size()][width]: for
+  // each token the Hidden() of the previous one, or zeros.
   void Forward(std::span<const tokenizer::TokenId> tokens, const float* hidden,
                size_t first_position, kernels::ThreadPool& pool);
   // The most likely token after the last one read, and how likely it is.
@@ -42,7 +42,7 @@ class Nextn {
   const float* OwnHidden() const { return own_hidden_.data(); }
 
   // hidden = x, a token's residual stream after the last layer, normed unless the family's blocks
-  // read it as it is; both are [width].
+  // read it unnormed; both are [width].
   void Hidden(const float* x, float* hidden) const;
 
  private:
@@ -56,7 +56,7 @@ class Nextn {
   std::vector<float> logits_;  // [vocab_size]
 };
 
-// It reads only a prompt's last tokens: all of a long one would cost more than short answers gain.
+// Reads only a prompt's last tokens: all tokens of a long prompt would cost more than they gain.
 class NextnDrafter : public Drafter {
  public:
   // The pool must outlive the drafter.
@@ -82,7 +82,7 @@ class NextnDrafter : public Drafter {
   size_t n_read_ = 0;          // the text's position up to which it has read
   size_t begin_ = 0;           // the text's position of the first row of hidden_
   size_t n_hidden_ = 0;        // rows of hidden_
-  std::vector<float> hidden_;  // [rows][width], by position: the hidden state before it
+  std::vector<float> hidden_;  // [rows][width]: for each position the previous hidden state
 };
 
 }  // namespace engine

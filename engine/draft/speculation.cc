@@ -1,4 +1,4 @@
-// Which drafter proposes, and what an accepted or rejected draft teaches.
+// Chooses the drafter that proposes, and learns from accepted and rejected drafts.
 #include "engine/draft/speculation.h"
 
 #include <algorithm>
@@ -11,12 +11,12 @@ namespace {
 
 using tokenizer::TokenId;
 
-// Guessed acceptance of a first draft: of lookup's kinds, of models. Dozens of drafts outweigh it.
+// Guessed acceptance of first drafts: for lookup's kinds, for models. Dozens of drafts outweigh it.
 constexpr std::array kFreeGuesses = {0.3, 0.5, 0.6, 0.75, 0.85};
 constexpr double kModelGuess = 0.6;
 
 // A draft model's first draft touches all of its memory for the first time, which takes
-// milliseconds: it waits until they are a hundredth of the time spent.
+// milliseconds. It waits until that is a hundredth of the time spent.
 constexpr double kBeforeModels = 0.25;
 
 std::vector<DraftController::KindGuess> Guesses(
@@ -77,7 +77,7 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
   const Stopwatch watch;
   const size_t most = std::min(room, options_.max);
   drafts_.clear();
-  // The first pass has one token even with a fixed number: others are compared with it.
+  // The first pass has one token even with a fixed number: other passes are compared with it.
   const bool is_fixed = options_.fixed && controller_.costs().Of(1) > 0;
   Source* best_source = nullptr;
   size_t best_kind = 0;
@@ -122,12 +122,12 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
     drafter.wants_more = nullptr;
     drafts_ = watch_of.drafts;
     controller_.RecordDrafting(best_kind, drafts_.size(), drafting.Seconds());
-    // The last drafts of a chain that ended early may be too unlikely to be worth reading.
+    // If a chain ended early, its last drafts may be too unlikely to be worth reading.
     if (asks && chain.reached.size() == drafts_.size()) {
       drafts_.resize(controller_.WorthReading(chain));
     }
   }
-  // The caller's own drafter may return more, and ids outside the vocabulary.
+  // The caller's own drafter may return more drafts, and ids outside the vocabulary.
   drafts_.resize(std::min(drafts_.size(), best.n));
   const auto is_none = [&](TokenId id) { return id < 0 || static_cast<size_t>(id) >= n_tokens_; };
   drafts_.erase(std::ranges::find_if(drafts_, is_none), drafts_.end());

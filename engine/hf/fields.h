@@ -1,4 +1,4 @@
-// JSON of an untrusted folder, with messages that name file, key, expected and found value.
+// Reads JSON of an untrusted folder, with messages that name file, key, expected and found value.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ class Fields {
   bool Has(std::string_view key) const { return FindSet(key) != nullptr || Find(key).is_there(); }
   JsonView json() const { return is_there() ? layers_[0] : JsonView(); }
 
-  // Throw gguf::Error if the value has another kind, is out of range, or (without "Or") is absent.
+  // These throw gguf::Error for a value of another kind, out of range, or (without "Or") absent.
   uint64_t Count(std::string_view key) const;  // 1 to 2^32 - 1
   uint64_t CountOr(std::string_view key, uint64_t fallback) const {
     return Has(key) ? Count(key) : fallback;
@@ -51,19 +51,19 @@ class Fields {
   // The object under this key, empty if absent.
   Fields Object(std::string_view key) const;
   std::vector<Fields> Objects(std::string_view key) const;  // a list of objects
-  // A list of texts, or of pairs of texts, which are joined by a space.
+  // A list of texts, or of pairs of texts, each joined by a space.
   std::vector<std::string> Pairs(std::string_view key) const;
-  // A list; empty if absent. Numbers also accepts a single one.
+  // A list; empty if absent. Numbers() also accepts a single number.
   std::vector<double> Numbers(std::string_view key) const;
   std::vector<std::string> Texts(std::string_view key) const;
 
-  std::vector<uint64_t> Wholes(std::string_view key, size_t most) const;  // at most so many
+  std::vector<uint64_t> Wholes(std::string_view key, size_t most) const;  // numbers up to `most`
   bool IsText(std::string_view key) const { return Find(key).IsString(); }
   bool IsObject(std::string_view key) const { return Find(key).IsObject(); }
   bool IsBool(std::string_view key) const { return Find(key).IsBool(); }
   bool IsList(std::string_view key) const { return Find(key).IsArray(); }
 
-  // These fields, completed by those of `outer` that they lack.
+  // These fields, completed by the fields of `outer` that they lack.
   Fields Over(const Fields& outer) const;
   // Sets the value of its key; SetIfAbsent() only if the key has no value, not even null. The texts
   // must outlive the fields.
@@ -83,8 +83,8 @@ class Fields {
   [[noreturn]] void FailKind(std::string_view key, const std::string& expected) const;
 
   std::string file_, prefix_;
-  std::vector<KeyValue> set_;     // before all of them
-  std::vector<JsonView> layers_;  // the first that has a key counts
+  std::vector<KeyValue> set_;     // take precedence over layers_
+  std::vector<JsonView> layers_;  // the first layer that has a key counts
 };
 
 // Throws gguf::Error if the text is not a JSON object, has deeper nesting or more values than any

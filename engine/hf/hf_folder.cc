@@ -13,7 +13,7 @@ namespace engine {
 namespace {
 
 constexpr size_t kMaxText = size_t{128} << 20;  // the largest tokenizer.json known has 33 MB
-// The most bytes of all texts but the largest, which stay in memory. Published folders have about
+// The most bytes of all texts except the largest; they stay in memory. Published folders have about
 // 15 MB.
 constexpr size_t kMaxBeside = size_t{32} << 20;
 constexpr size_t kMaxShards = 4096;
@@ -32,8 +32,8 @@ bool IsIn(const fs::path& folder, const fs::path& path) {
          folder.end();
 }
 
-// A folder from a stranger could hold links to private files. In the hub's cache all files are
-// links, to models--OWNER--NAME/blobs from models--OWNER--NAME/snapshots/REVISION.
+// An untrusted folder could contain links to private files. In the hub's cache all files are links,
+// to models--OWNER--NAME/blobs from models--OWNER--NAME/snapshots/REVISION.
 void CheckLinks(const std::string& folder, const std::string& path) {
   std::error_code error;
   const fs::path home = fs::canonical(folder), target = fs::weakly_canonical(path, error);

@@ -1,4 +1,4 @@
-// A folder as Hugging Face's libraries write it: config.json, safetensors files, the tokenizer's.
+// A folder as Hugging Face's libraries write it: config.json, safetensors files, tokenizer files.
 #pragma once
 
 #include <deque>
@@ -16,8 +16,8 @@ namespace engine {
 class HfFolder {
  public:
   // Opens and checks config.json and all weights: model.safetensors, or the files named in
-  // model.safetensors.index.json, each of which must contain the tensors listed for it; and layers
-  // after the model in folders of their own ("2_Dense.linear"). Throws gguf::Error.
+  // model.safetensors.index.json, each of which must contain the tensors listed for it. Also opens
+  // layers after the model in their own folders ("2_Dense.linear"). Throws gguf::Error.
   static HfFolder Open(const std::string& path);
 
   const std::string& path() const { return path_; }
@@ -51,7 +51,7 @@ class HfFolder {
   std::vector<Safetensors> files_;
   std::deque<SafeTensor> replaced_;
   mutable std::vector<gguf::FileId> texts_;      // read by Text()
-  mutable size_t n_bytes_ = 0, most_bytes_ = 0;  // bytes of all of them, and of the largest
+  mutable size_t n_bytes_ = 0, most_bytes_ = 0;  // the total size, and the largest
   std::map<std::string, const SafeTensor*, std::less<>> tensors_;
 };
 

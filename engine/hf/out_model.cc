@@ -1,4 +1,4 @@
-// Gives a family's code parts of the folder: tensors, numbers by layer, RoPE.
+// Parts of the folder for a family's code: tensors, numbers by layer, RoPE.
 #include "engine/hf/out_model.h"
 
 #include <algorithm>

@@ -17,18 +17,18 @@
 
 namespace engine {
 
-// A name that begins with "." is of a layer: "model.layers.{i}." precedes it in the folder,
+// A name that begins with "." belongs to a layer: "model.layers.{i}." precedes it in the folder,
 // "blk.{i}." in the file; {i} is the layer's number, {e} an expert's. A name covers ".weight" and
-// ".bias"; if it is the file's and ends with ".", neither. A tensor may become several of the
-// file's, or none (gguf "").
+// ".bias", but a file's name that ends with "." covers neither. A tensor may become several of the
+// file's tensors, or none (gguf "").
 struct TensorRule {
   std::string_view hf, gguf;
   Order order = Order::kSame;
   Change change = Change::kNone;
-  std::string_view with = {};  // only in layers that have this tensor, too
+  std::string_view with = {};  // applies only in layers that also have this tensor
 };
 
-inline constexpr std::string_view kInKeys = "keys";  // a tensor whose number a key has
+inline constexpr std::string_view kInKeys = "keys";  // a tensor whose number becomes a key
 
 struct OutModel {
   OutModel(const HfFolder& the_folder, Fields the_config, std::string_view the_architecture)
@@ -43,18 +43,18 @@ struct OutModel {
   uint64_t n_tokens = 0;         // rows of the embedding to keep; 0: all
   bool is_ternary = false;       // layers' matrices are rounded to three values, Change::kTernary
   uint64_t n_nextn = 0;          // blocks after the layers that predict further tokens
-  double rotary_part = 1;        // the part of a head that rotates, unless config.json says it
+  double rotary_part = 1;        // the part of a head that rotates, if config.json does not say
   double default_theta = 10000;  // rope's base, where config.json does not say
-  bool yarn_truncates = true;    // what readers do where a file does not say: RopeConfig::truncated
-  double log_multiplier = 0;     // what the file's reader undoes of YaRN's growth (RopeConfig)
-  uint64_t n_rope_freqs = 0;     // divisors of the file, if more than pairs that rotate
-  std::span<const TensorRule> first_rules;  // before the family's
-  // Factors of rows, by the tensor's name as in a rule.
+  bool yarn_truncates = true;    // RopeConfig::truncated, if a file does not say
+  double log_multiplier = 0;     // RopeConfig::log_multiplier in the file's reader
+  uint64_t n_rope_freqs = 0;     // the file's divisors, if more than rotating pairs
+  std::span<const TensorRule> first_rules;  // precede the family's rules
+  // Factors of rows, by the tensor's name in a rule.
   std::map<std::string_view, RowFactors> factors;
-  std::vector<std::string> notes;  // what the user is told
+  std::vector<std::string> notes;  // messages for the user
 
-  // Keys of the architecture. The first value of a key counts: a family's own are set before those
-  // of all families. Without(): the key is not written.
+  // Keys of the architecture. The first value of a key counts: a family's own keys are set before
+  // the keys of all families. Without(): the key is not written.
   void Without(std::string_view key) { given_.emplace(key); }
   bool Gives(std::string_view key) const { return given_.contains(std::string(key)); }
   void Uint(std::string_view key, uint64_t value) { Add(key, static_cast<uint32_t>(value)); }
@@ -68,17 +68,18 @@ struct OutModel {
   void PerLayer(std::string_view key, const std::vector<bool>& values);
   // A model that scores texts, with a name for each score.
   void Rank(const std::vector<std::string>& labels);
-  // A vector whose numbers are computed here, or a matrix with rows of this width.
+  // A vector of numbers computed here, or a matrix with rows of this width.
   void Computed(const std::string& name, std::vector<float> values, uint64_t width = 0);
 
-  // A tensor of the folder; a matrix's number of rows, if config.json lacks it. Throw gguf::Error.
+  // A tensor of the folder; a matrix's number of rows, if unknown otherwise. Both throw
+  // gguf::Error.
   const SafeTensor& Need(const std::string& hf_name) const;
   uint64_t RowsOf(const std::string& hf_name) const;
 
   uint64_t n_layers() const { return config.Count("num_hidden_layers"); }
   uint64_t head_dim() const;
-  // rope_parameters or the older rope_scaling; if layers with and without windows differ, the
-  // parameters of those without.
+  // rope_parameters or the older rope_scaling. If layers with and without windows differ, returns
+  // the parameters of layers without windows.
   Fields rope() const;
   double rope_theta() const;
 

@@ -69,7 +69,7 @@ OutTensor RowsFrom(const Stack& stack, uint64_t first, uint64_t n) {
 
 OutTensor Same(const Stack& stack) { return RowsFrom(stack, 0, stack.rows); }
 
-// Keeps the numbers and their order; only the dims are new.
+// Keeps the numbers and their order, with new dims.
 OutTensor Reshaped(const Stack& stack, std::vector<uint64_t> dims) {
   OutTensor out;
   stack.Require(stack.from.size() == 1, "one tensor");
@@ -106,7 +106,7 @@ OutTensor EveryOther(const Stack& stack, bool odd) {
   return out;
 }
 
-// The old matrices are [cols, rows]; takes 1 / part of the rows, every step-th from `first` on.
+// Takes 1 / part of the rows, every step-th from `first` on, of matrices stored as [cols, rows].
 OutTensor Transposed(const Stack& stack, uint64_t part, uint64_t first, uint64_t step) {
   stack.Require(!stack.is_vector && stack.cols % part == 0, "a matrix, or a stack of them");
   OutTensor out;
@@ -146,7 +146,7 @@ OutTensor LatentKeysOrValues(const Stack& stack, const Shapes& shapes, bool keys
   return out;
 }
 
-// Rows of each key head: N of q, N of k, r N of v, r N of z, where r value heads share a key head.
+// Rows of each key head: N of q, N of k, r N of v, r N of z; r value heads share a key head.
 OutTensor Grouped(const Stack& stack, const Shapes& shapes, bool z) {
   const uint64_t n = shapes.state, keys = shapes.n_key_heads * n, values = shapes.n_value_heads * n;
   const uint64_t group_values = values / shapes.n_key_heads, group = 2 * n + 2 * group_values;
@@ -165,7 +165,7 @@ OutTensor Grouped(const Stack& stack, const Shapes& shapes, bool z) {
   });
 }
 
-// Rows of each key-value head: those of its queries, its key, its value.
+// Rows of each key-value head: the rows of its queries, its key, its value.
 OutTensor HeadsTogether(const Stack& stack, const Shapes& shapes) {
   const uint64_t n_kv = shapes.n_kv_heads, all = shapes.n_heads + 2 * n_kv;
   stack.Require(n_kv > 0 && shapes.n_heads % n_kv == 0 && stack.rows % all == 0, "rows for ", all,
@@ -181,7 +181,7 @@ OutTensor HeadsTogether(const Stack& stack, const Shapes& shapes) {
 }
 
 // Part 0, 1 or 2 of the rows of each group of heads: its queries, keys or values. Queries and keys
-// that pair halves of a head come to pair neighbours.
+// that pair halves of a head are reordered to pair neighbours.
 OutTensor PartOfHeads(const Stack& stack, const Shapes& shapes, size_t part) {
   const uint64_t n = shapes.n_groups, all = shapes.n_heads + 2 * shapes.n_kv_heads;
   stack.Require(n > 0 && shapes.n_heads % n == 0 && shapes.n_kv_heads % n == 0 && all > 0 &&
@@ -209,7 +209,7 @@ OutTensor HeadsInFour(const Stack& stack) {
   });
 }
 
-// A value head's old position: there r neighbours share a key head, here they have successive ones.
+// A value head's old position: r neighbours share a key head there; here they use successive ones.
 uint64_t OldValueHead(const Shapes& shapes, uint64_t head) {
   const uint64_t per_key = shapes.n_value_heads / shapes.n_key_heads;
   return head % shapes.n_key_heads * per_key + head / shapes.n_key_heads;

@@ -1,7 +1,7 @@
 // A tensor of the new file, and the position of each of its weights in the old tensors.
 //
 // Most tensors are copied. Some models rotate other pairs of numbers in GGUF than in Hugging Face's
-// code, so their rows are reordered; experts are separate tensors there and one stack here; some
+// code, so their rows are reordered. Experts are separate tensors there and one stack here. Some
 // matrices are joined in one format and separate in the other. So a tensor is a sequence of units
 // (mostly rows), and `locate` returns the old tensor and the position of each unit.
 #pragma once
@@ -31,13 +31,13 @@ enum class Order : uint8_t {
   kSame,
   kVector,          // [1, n] or [] becomes [n]
   kTaps,            // a convolution's [channels, 1, taps] becomes [channels, taps]
-  kTapsApart,       // the same, or [channels, taps], becomes [channels, 1, taps]
+  kTapsApart,       // kTaps' input, or [channels, taps], becomes [channels, 1, taps]
   kColumn,          // [n] becomes [n, 1]
   kByGroup,         // [n] becomes [groups, n / groups] (Mamba-2's norm)
-  kOtherHalfFirst,  // each head's halves, exchanged
+  kOtherHalfFirst,  // exchanges the halves of each head
   kRopeQ,           // heads that pair numbers i and i + half: now 2i and 2i + 1
   kRopeK,
-  kAfterPadding,  // without the rows of positions that no text has (RoBERTa)
+  kAfterPadding,  // drops the rows of positions that no text has (RoBERTa)
   kFirstHalf,
   kSecondHalf,  // the second half of each matrix's rows
   kEven,
@@ -46,41 +46,41 @@ enum class Order : uint8_t {
   kByExpert,    // [experts * n, m] becomes [experts, n, m]
   kByExpertTransposed,
   kPicked,               // two rows
-  kFirstHalfTransposed,  // the same, for the rows that the columns become
+  kFirstHalfTransposed,  // kFirstHalf, for the rows that the columns become
   kSecondHalfTransposed,
   kEvenTransposed,
   kOddTransposed,
   kKeyB,
   kValueB,  // DeepSeek's matrix of keys and values, both for each head
-  kPartQ,   // q of a matrix with q, k and v of each group of heads; then as kRopeQ
-  kPartK,   // as kRopeK
+  kPartQ,   // q from a matrix with q, k and v of each group of heads; then kRopeQ
+  kPartK,   // k likewise; then kRopeK
   kPartV,
   kHeadsTogether,  // q, k and v of each group of heads: now all q, all k, all v
   kHeadsInFour,    // q, v and k of each quarter of the heads (CodeGen): now all q, all k, all v
   kGroupedQkv,
   kGroupedZ,          // Qwen3-Next: for each key head q, k, its values, their gates
   kValueHeads,        // Qwen3.5: heads of rows, grouped by key head there, tiled here
-  kValueHeadsAfter,   // the same, after all queries and keys
-  kValueHeadNumbers,  // the same, one row per head
-  kValueHeadColumns,  // the same, for the columns
+  kValueHeadsAfter,   // kValueHeads, after all queries and keys
+  kValueHeadNumbers,  // kValueHeads, one row per head
+  kValueHeadColumns,  // kValueHeads, for the columns
 };
 
 // The sizes that these orders need.
 struct Shapes {
   uint64_t n_heads = 0, n_kv_heads = 0;
-  uint64_t n_rotated = 0;  // numbers of a head that rotate, its first; 0: all
-  uint64_t head = 0;       // numbers of a head, of kOtherHalfFirst
-  uint64_t n_groups = 1;   // Mamba-2's, or of heads (kPartQ)
+  uint64_t n_rotated = 0;  // how many of a head's first numbers rotate; 0: all
+  uint64_t head = 0;       // kOtherHalfFirst: a head's length
+  uint64_t n_groups = 1;   // groups of Mamba-2, or of heads (kPartQ)
   uint64_t head_plain = 0,
            head_value = 0;  // DeepSeek: numbers per key without rope; numbers per value
   uint64_t n_key_heads = 0, n_value_heads = 0;  // delta nets
-  uint64_t state = 0;                           // their heads' length
+  uint64_t state = 0;                           // the length of delta nets' heads
   uint64_t n_experts = 1;
   std::array<uint64_t, 2> picked = {};
   uint64_t padding = 0;  // rows that kAfterPadding drops
 };
 
-// The end of each run of a tensor's rows, and what they are multiplied by. Empty: nothing.
+// The end of each run of a tensor's rows, and the run's factor. Empty: no factors.
 using RowFactors = std::vector<std::pair<uint64_t, float>>;
 
 struct Unit {
@@ -95,9 +95,9 @@ struct OutTensor {
   std::function<Unit(uint64_t)> locate;
   Change change = Change::kNone;
   RowFactors factors;
-  // Published MXFP4: `locate` returns rows of blocks of 32, whose scales are here.
+  // Published MXFP4: the scales of the blocks of 32 whose rows `locate` returns.
   const SafeTensor* scales = nullptr;
-  // If set, replaces all of the above: numbers computed here.
+  // If set, replaces all members above: numbers computed here.
   std::vector<float> values;
 
   uint64_t rows() const;  // the number of rows of all matrices together
@@ -112,8 +112,8 @@ OutTensor Arrange(const std::string& name, const std::vector<const SafeTensor*>&
 OutTensor ArrangeMxfp4(const std::string& name, const SafeTensor& blocks, const SafeTensor& scales,
                        Order order);
 
-// From any stored type (out_tensor_numbers.cc): writes n numbers of the unit to out[n], changed for
-// kPlusOne, kMinusExp and kExp, but not for kTernary.
+// Reads any stored type (out_tensor_numbers.cc): writes n numbers of the unit to out[n], changed
+// for kPlusOne, kMinusExp and kExp, but not for kTernary.
 void ReadNumbers(const Unit& unit, uint64_t n, Change change, float* out);
 // Number i of a tensor of floats.
 float NumberAt(const SafeTensor& tensor, uint64_t i);

@@ -1,4 +1,4 @@
-// The header's checks: types, shapes, and data that neither overlaps nor ends outside.
+// Checks the header: types, shapes, and data that neither overlaps nor ends outside.
 #include "engine/hf/safetensors.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ constexpr std::array kNumberKinds = {
 // The size in bytes of a tensor of this shape.
 uint64_t BytesOf(SafeTensor& tensor, uint64_t bits) {
   for (const uint64_t dim : tensor.shape) {
-    // So no product here or later overflows.
+    // This keeps every product from overflowing.
     if (dim != 0 && tensor.elements > (INT64_MAX / 64) / dim) {
       tensor.Fail("shape: expected fewer than 2^57 elements, found ", ShapeText(tensor.shape));
     }

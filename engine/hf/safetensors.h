@@ -22,11 +22,11 @@ namespace engine {
 
 using gguf::ShapeText;
 
-// The form of weights that are not plain floats, see quantized.cc.
+// The form of weights that are not plain floats (quantized.cc).
 enum class Packing : uint8_t { kNone, kTernary, kF8 };
 
 struct SafeTensor {
-  std::string file;  // that contains it, for messages
+  std::string file;  // the file that contains the tensor, for messages
   std::string name;
   std::string dtype;                  // the file's name of the type, such as "BF16"
   std::optional<gguf::DType> floats;  // our type, if it is a float type
@@ -49,10 +49,10 @@ struct SafeTensor {
 
 class Safetensors {
  public:
-  // Maps and checks a file. Its header is checked against the file's size: every tensor's data is
-  // inside, has the size of its type and shape, and overlaps no other. Throws gguf::Error.
+  // Maps and checks a file. Every tensor's data must be inside the file, have the size of its type
+  // and shape, and overlap no other data. Throws gguf::Error.
   static Safetensors Open(const std::string& path);
-  // Open for a file's bytes in memory, which must outlive the result.
+  // Like Open(), for a file's bytes in memory, which must outlive the result.
   static Safetensors Parse(const std::string& name, std::span<const std::byte> bytes);
 
   const std::vector<SafeTensor>& tensors() const { return tensors_; }  // sorted by name

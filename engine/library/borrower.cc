@@ -1,4 +1,4 @@
-// A session of the engine with the options and limits of pronk.h.
+// An engine session with the options and limits of pronk.h.
 #include "engine/error.h"
 #include "engine/library/handles.h"
 #include "engine/sampling/settings.h"

@@ -1,4 +1,4 @@
-// Which kind of pronk::Error an exception of the folders below becomes.
+// Maps the engine's exceptions to kinds of pronk::Error.
 #include "engine/library/guarded.h"
 
 #include <new>

@@ -1,5 +1,5 @@
-// How a function of the library is called: its exceptions become pronk::Error, and an object is
-// used by one caller at a time.
+// Guards calls into the engine: exceptions become pronk::Error, and only one caller at a time uses
+// an object.
 #pragma once
 
 #include <atomic>
@@ -16,10 +16,10 @@ struct HostError {
   std::exception_ptr thrown;
 };
 
-// The Error of an exception of the engine's.
+// The Error for an exception of the engine.
 pronk::Error ErrorFor(const std::exception& error);
 
-// Calls a function and turns any exception into an Error, except those of host callbacks.
+// Calls a function and turns any exception into an Error, except exceptions from host callbacks.
 template <class Function>
 auto Guarded(Function function) {
   try {
@@ -33,7 +33,7 @@ auto Guarded(Function function) {
   }
 }
 
-// Marks an object as in use; throws if it is already, by its own callback or another thread.
+// Marks an object as in use. Throws if its own callback or another thread uses it already.
 class InUse {
  public:
   explicit InUse(std::atomic<bool>& flag) : flag_(flag) {
@@ -48,7 +48,7 @@ class InUse {
   std::atomic<bool>& flag_;
 };
 
-// Calls it for an object that nothing else uses meanwhile.
+// Calls a function on an object that nothing else uses meanwhile.
 template <class Impl, class Function>
 auto Use(const std::shared_ptr<Impl>& impl, Function function) {
   return Guarded([&] {

@@ -25,16 +25,16 @@
 
 namespace library {
 
-// The options of the engine. Throws engine::Error if one is out of its range.
+// The engine's options. Throws engine::Error if an option is out of range.
 engine::SessionOptions ToEngine(pronk::Options options, const engine::Model& model,
                                 const engine::Model* draft);
 
-// The ids of a prompt after a text.
+// The ids of a prompt that follows a text.
 std::vector<tokenizer::TokenId> IdsOf(const engine::Model& model, const pronk::Prompt& prompt,
                                       const pronk::Reading& reading,
                                       std::span<const tokenizer::TokenId> so_far, size_t room);
 
-// A session with everything it borrows.
+// A session and the objects that it borrows.
 struct Borrower {
   std::shared_ptr<const engine::Model> model, draft;  // draft may be null
   engine::Session session;
@@ -49,7 +49,7 @@ struct Borrower {
         draft(std::move(shared_draft)),
         session(*model, ToEngine(options, *model, draft.get())) {}
 
-  // Throws engine::Error if a limit is out of its range.
+  // Throws engine::Error if a limit is out of range.
   engine::GenerateOptions OptionsFor(const pronk::Limits& limits,
                                      std::shared_ptr<const grammar::Grammar> wanted);
   pronk::MemoryUse memory() const;
@@ -74,14 +74,14 @@ struct Model::Impl : engine::Model {};
 
 struct Grammar::Impl : grammar::Grammar {};
 
-// Hidden: the shared library shows no more than the header.
+// Hidden: the shared library exports only what the header declares.
 struct [[gnu::visibility("hidden")]] Session::Impl : library::Borrower, library::Lent {
   Impl(const std::shared_ptr<const engine::Model>& shared,
        const std::shared_ptr<const engine::Model>& shared_draft, const Options& given)
       : Borrower(shared, shared_draft, given), options(given) {}
 
   Options options;
-  // The number of tokens read that are the text. Clear() and Truncate() keep the rest, which may
+  // The number of read tokens that form the text. Clear() and Truncate() keep the rest, which may
   // turn out to begin the next text.
   std::size_t n_text = SIZE_MAX;
 
@@ -95,7 +95,7 @@ struct [[gnu::visibility("hidden")]] Session::Impl : library::Borrower, library:
     return all.first(std::min(n_text, all.size()));
   }
 
-  // The ids to read for a prompt, after what is read already.
+  // The ids to read for a prompt, after the tokens that are already read.
   std::vector<tokenizer::TokenId> ToRead(const Prompt& prompt, const Reading& reading) {
     std::vector<tokenizer::TokenId> ids =
         library::IdsOf(*model, prompt, reading, Text(), session.capacity());
@@ -106,7 +106,7 @@ struct [[gnu::visibility("hidden")]] Session::Impl : library::Borrower, library:
     return ids;
   }
 
-  // Throws if a text of these tokens does not fit, before anything of the text so far is forgotten.
+  // Throws if a text of these tokens does not fit, before it forgets any of the text so far.
   void CheckRoom(std::span<const tokenizer::TokenId> ids) {
     if (ids.size() <= session.capacity()) return;
     const auto common = static_cast<size_t>(std::ranges::mismatch(ids, Text()).in1 - ids.begin());
@@ -114,7 +114,7 @@ struct [[gnu::visibility("hidden")]] Session::Impl : library::Borrower, library:
                         model->config);
   }
 
-  // Makes the state and the logits match the text. What a batch holds stays as it is: throws.
+  // Makes the state and the logits match the text. Throws if a batch holds the session.
   void Settle() {
     if (Text().size() == session.position() && session.has_logits()) return;
     CheckFree();

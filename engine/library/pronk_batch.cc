@@ -16,7 +16,7 @@ struct Batch::Impl {
   std::shared_ptr<const engine::Model> model;
   engine::Batch batch;
   std::atomic<bool> in_use = false;
-  // Answers of chats, by the number of their text.
+  // The answers of chats, by their texts' numbers.
   std::map<std::size_t, std::pair<std::shared_ptr<Chat::Impl>, engine::Chat::Turn>> turns = {};
 
   Impl(std::shared_ptr<const engine::Model> shared, int threads)
@@ -76,7 +76,7 @@ std::vector<std::pair<std::size_t, Completion>> Batch::Step() {
       ended.emplace_back(number, chat->chat.End(std::move(begun), std::move(result)).generated);
       impl.turns.erase(turn);
     }
-    // Drops the turns of chats whose text an exception has ended.
+    // Drops the turns of chats whose texts an exception has ended.
     std::erase_if(impl.turns, [](const auto& turn) { return turn.second.first->batch.expired(); });
     return ended;
   });

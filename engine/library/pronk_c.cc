@@ -30,7 +30,7 @@ using library::ReadTexts;
 
 namespace {
 
-// The text of the thread's last error. Its size is fixed, since there may be no memory for more.
+// The text of the thread's last error. Its size is fixed, since memory may be exhausted.
 std::array<char, 1024>& LastError() {
   thread_local std::array<char, 1024> text = {};
   return text;
@@ -41,7 +41,7 @@ pronk_status Fail(const char* what, pronk_status status) {
   return status;
 }
 
-// Whether pointers that a function needs are there.
+// Whether the pointers that a function needs are not NULL.
 struct Needed {
   template <class... Pointers>
   Needed(const Pointers*... pointers)  // NOLINT(google-explicit-constructor): a list in braces
@@ -49,7 +49,7 @@ struct Needed {
   bool are_there;
 };
 
-// Calls a function, and turns what it throws into a status.
+// Calls a function, and turns an exception into a status.
 template <class Function>
 pronk_status Try(Needed needed, Function function) {
   if (!needed.are_there) return Fail("an argument is NULL", PRONK_WRONG_USE);
@@ -73,7 +73,7 @@ pronk_status Try(Needed needed, Function function) {
   }
 }
 
-// A handle of a value that may take long to make, or fail.
+// Makes a handle of a value whose construction may take long or fail.
 template <class Handle, class Make>
 pronk_status New(Handle** handle, Needed needed, Make make) {
   if (handle != nullptr) *handle = nullptr;

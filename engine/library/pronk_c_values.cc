@@ -9,7 +9,7 @@ namespace {
 // No context has room for more tokens (engine::kMaxTokens). A larger count is a mistake, for
 // example -1, and the library would read beyond the caller's array.
 constexpr size_t kMaxItems = size_t{1} << 30;
-// Structures stay smaller than this; a larger size was never set.
+// Structures will stay smaller than this; a larger size means that it was never set.
 constexpr size_t kMaxStruct = 4096;
 
 void CheckCount(const char* what, size_t n) {

@@ -23,7 +23,7 @@ struct Texts {
     return options;
   }
 
-  // Calls take(row) with the result of each text.
+  // Calls take(row) with each text's result.
   template <class Encode, class Take>
   void ForEach(const std::vector<std::string>& texts, const Encode& encode, const Take& take) {
     std::vector<std::vector<tokenizer::TokenId>> ids;

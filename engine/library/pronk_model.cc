@@ -1,4 +1,4 @@
-// Model and Grammar of pronk.h: what is made once and shared.
+// Model and Grammar of pronk.h, which sessions share.
 #include <array>
 #include <charconv>
 #include <chrono>
@@ -14,7 +14,7 @@
 
 namespace library {
 
-// The ids of a prompt after a text.
+// The ids of a prompt that follows a text.
 std::vector<tokenizer::TokenId> IdsOf(const engine::Model& model, const pronk::Prompt& prompt,
                                       const pronk::Reading& reading,
                                       std::span<const tokenizer::TokenId> so_far, size_t room) {
@@ -48,7 +48,7 @@ using library::Guarded;
 template <class T>
 std::string TextOf(const T& value) {
   if constexpr (std::is_arithmetic_v<T>) {
-    std::array<char, 32> text;  // the shortest that reads as the same number
+    std::array<char, 32> text;  // the shortest text that reads as the same number
     return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
   } else {
     return std::string(value);
@@ -174,7 +174,7 @@ std::vector<Message> ParseMessages(const std::string& json) {
   return Guarded([&] {
     try {
       return tokenizer::ReadMessages(gguf::JsonView::Parse(json, tokenizer::kValueLimits));
-    } catch (const gguf::Error& error) {  // the caller's text, and no file
+    } catch (const gguf::Error& error) {  // the error is in the caller's text, not in a file
       throw engine::Error(error.what());
     }
   });

@@ -1,4 +1,4 @@
-// Options of pronk.h by their names.
+// Sets options of pronk.h by name.
 #include <string>
 #include <string_view>
 
@@ -9,7 +9,7 @@
 namespace library {
 namespace {
 
-// The options that are not of the sampling.
+// The options other than sampling.
 std::vector<engine::Setting> OwnSettings(pronk::Options& options) {
   return {{"context", &options.context, 0, engine::kMaxTokens},
           {"threads", &options.threads, 0, engine::kMaxThreads},
@@ -33,7 +33,7 @@ engine::SessionOptions ToEngine(pronk::Options options, const engine::Model& mod
                    : bits == 8  ? kernels::KvType::kQ8_0
                    : bits == 16 ? kernels::KvType::kF16
                                 : kernels::KvType::kF32;
-  result.draft.on = true;  // does not change the text
+  result.draft.on = true;  // drafts do not change the text
   result.draft.model = draft;
   engine::ResolveSampling(model.file.metadata(), *model.tokenizer, options.sampling);
   result.sampling = std::move(options.sampling);
@@ -45,7 +45,7 @@ engine::SessionOptions ToEngine(pronk::Options options, const engine::Model& mod
 namespace pronk {
 namespace {
 
-// Calls take(setting) with the option of this name. It returns what is wrong with the value.
+// Calls take(setting) with the option of this name. take() returns the fault of the value.
 template <class Take>
 void SetBy(Options& options, std::string_view name, const Take& take) {
   for (const auto& settings : {library::OwnSettings(options), engine::Settings(options.sampling)}) {

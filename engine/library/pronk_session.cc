@@ -37,7 +37,7 @@ std::vector<Token> Session::Score(const Prompt& prompt, int n_likeliest, const R
     std::vector<tokenizer::TokenId> ids =
         library::IdsOf(*impl.model, prompt, reading, impl.Text(), session.capacity());
     impl.CheckRoom(ids);
-    // The logits of the token before the first that is scored are needed.
+    // Needs the logits of the token before the first scored one.
     const auto common =
         static_cast<size_t>(std::ranges::mismatch(ids, impl.Text()).in1 - ids.begin());
     size_t n_read = std::min(common, n_before);

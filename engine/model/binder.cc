@@ -1,4 +1,4 @@
-// Tensors by name, with the checks of type and shape that make later code safe.
+// Finds tensors by name; checks type and shape, so that later code is safe.
 #include "engine/model/binder.h"
 
 #include <algorithm>
@@ -81,7 +81,7 @@ WeightView Binder::Matrix(const std::string& name, uint64_t rows, uint64_t cols)
   if (!std::isfinite(view.scale)) Fail(name + ".weight", "expected a scale that is a number");
   const float* const scale = OptionalFloats(name + ".scale", {1});
   if (scale != nullptr) view.scale *= *scale;
-  OptionalFloats(name + ".input_scale", {1});  // for activations in NVFP4: not used
+  OptionalFloats(name + ".input_scale", {1});  // the scale of NVFP4 activations: not used
   view.bias = OptionalFloats(name + ".bias", {rows});
   return view;
 }

@@ -16,10 +16,10 @@
 
 namespace engine {
 
-// Names lack ".weight". A matrix has its tensors NAME.scale and NAME.bias if the file has them.
+// Names omit ".weight". A matrix has its tensors NAME.scale and NAME.bias if the file has them.
 class Binder {
  public:
-  // exact: of all matrices (kernels::Matrix).
+  // exact: applies to all matrices (kernels::Matrix).
   explicit Binder(const gguf::File& file, bool exact = false)
       : file_(file),
         exact_(exact),
@@ -40,15 +40,15 @@ class Binder {
   WeightView Matrix(const std::string& name, uint64_t rows, uint64_t cols);
   // A matrix without scale and bias.
   WeightView Table(const std::string& name, uint64_t rows, uint64_t cols);
-  // A table of tokens, which may be an output matrix, too: its rows may have to be rotated back.
+  // A table of tokens, which may also be an output matrix: its rows may have to be rotated back.
   WeightView Embedding(const std::string& name, uint64_t width, uint64_t vocab_size);
-  // The rows of a matrix in the file; 0 if there is none.
+  // The number of rows of a matrix in the file; 0 if the file lacks it.
   uint64_t Rows(const std::string& name) const;
   // Rows [first, first + n) of a matrix, with their part of its bias.
   static WeightView Rows(const WeightView& matrix, uint64_t first, uint64_t n);
   // `n` matrices of this shape, one after the other.
   ExpertsView Experts(const std::string& name, uint64_t n, uint64_t rows, uint64_t cols);
-  // Rows [first, first + n) of each.
+  // Rows [first, first + n) of each matrix.
   static ExpertsView Rows(const ExpertsView& experts, uint64_t first, uint64_t n);
   // A matrix of one row, which is a vector in the file.
   WeightView OneRow(const std::string& name, uint64_t cols);
@@ -62,13 +62,13 @@ class Binder {
     return Has(name) ? Vector(name, n) : nullptr;
   }
 
-  // Both of a norm; without a name none.
+  // A norm's weights and bias; null if the name is empty.
   NormView Norm(const std::string& name, uint64_t n) {
     if (name.empty()) return {};
     return {Vector(name, n), OptionalFloats(name + ".bias", {n})};
   }
 
-  // Weights of norms that have none in the file, up to n of them.
+  // Ones, up to n of them, for norms without weights in the file.
   void MakeOnes(uint64_t n) { ones_ = std::make_shared<std::vector<float>>(n, 1.0f); }
   const float* Ones(uint64_t n) const { return n <= ones_->size() ? ones_->data() : nullptr; }
   std::shared_ptr<const std::vector<float>> ones() const { return ones_; }
@@ -76,7 +76,7 @@ class Binder {
     return hadamard_transforms_;
   }
 
-  // Numbers of type F32 in a tensor of any shape; the name has its ".weight" or other end.
+  // Numbers of type F32 in a tensor of any shape. The name includes ".weight" or its other ending.
   const float* Floats(const std::string& name, const std::vector<uint64_t>& dims);
   const float* OptionalFloats(const std::string& name, const std::vector<uint64_t>& dims) {
     return Find(name) != nullptr ? Floats(name, dims) : nullptr;
@@ -84,9 +84,9 @@ class Binder {
 
   // Marks tensors whose names begin with the prefix as known; returns their bytes.
   uint64_t Skip(std::string_view prefix);
-  // Throws if a tensor was not requested: the model was trained with it; its text would be wrong.
+  // Throws if a tensor was not requested: a model trained with it writes wrong text without it.
   void RequireAllBound() const;
-  // The number of weights in all matrices of this Binder so far, without those of Experts().
+  // The number of weights in all matrices of this Binder so far, except Experts().
   uint64_t matrix_elements() const { return matrix_elements_; }
 
   template <class... Parts>
@@ -102,7 +102,7 @@ class Binder {
   const gguf::TensorView& Checked(const std::string& name, const std::vector<uint64_t>& dims);
   const gguf::TensorView& CheckedWeights(const std::string& name,
                                          const std::vector<uint64_t>& dims);
-  // Throws if the type's weights have a scale for the whole tensor.
+  // Throws if weights of this type share a scale per tensor.
   const gguf::TensorView& CheckedOwnScales(const std::string& name,
                                            const std::vector<uint64_t>& dims);
   void Note(const gguf::TensorView& tensor);

@@ -1,4 +1,4 @@
-// From metadata keys to the numbers of a Config, each checked where it is read.
+// Reads a Config's numbers from metadata keys, and checks each where it is read.
 #include "engine/model/config.h"
 
 #include <algorithm>
@@ -14,10 +14,10 @@ namespace {
 
 using gguf::Metadata;
 
-// Far above any model, and small enough that products of a few fit in 64 bits.
+// Far above any model's numbers; the product of a few fits in 64 bits.
 constexpr uint64_t kMaxLayers = 1u << 12;
 constexpr uint64_t kMaxHeadDim = 1u << 12;
-constexpr uint64_t kMaxHeads = 1u << 14;  // attention's scratch has room for two numbers of each
+constexpr uint64_t kMaxHeads = 1u << 14;  // attention's scratch has two numbers for each
 constexpr uint64_t kMaxExperts = 1u << 16;
 
 const Family& FindFamily(const Metadata& meta) {
@@ -68,7 +68,7 @@ void ReadHeads(const Keys& keys, const Family& family, Config& config) {
   }
 }
 
-// Values below 0 stand for the defaults.
+// A value below 0 stands for the default.
 void ReadYarn(const Keys& keys, RopeConfig& rope) {
   const auto read = [&](const char* key, double fallback) {
     return keys.PositiveUnlessNegative("rope.scaling.yarn_" + std::string(key), fallback);
@@ -124,7 +124,7 @@ RopeConfig ReadRope(const Keys& keys, const Family& family, const Config& config
   return rope;
 }
 
-// Layers may lack a network, as they may attention. If all have experts, the key may be missing.
+// Layers may lack a network or attention. If all have experts, the key may be missing.
 void ReadFeedForward(const Keys& keys, const Family& family, Config& config) {
   if (!keys.Has("feed_forward_length") && keys.Has("expert_feed_forward_length")) return;
   const size_t least = family.without_heads == Mixer::kAttention ? 1 : 0;
@@ -174,7 +174,7 @@ void ReadExperts(const gguf::File& file, const Keys& keys, const Family& family,
   }
 }
 
-// Numbers of which each has a key; where the file lacks it, a default.
+// Numbers that each have a key, and a default if the file lacks it.
 void ReadScales(const Keys& keys, const Family& family, Config& config) {
   const auto read = [&](const char* key, double fallback) {
     return static_cast<float>(keys.PositiveUnlessZero(key, fallback));
@@ -217,7 +217,7 @@ void ReadPooling(const Keys& keys, Config& config) {
   if (config.n_labels == 0) keys.Fail(kLabels, "expected a list with a name for each score");
 }
 
-// A layer that uses another's keys and values must have the same number of key-value heads.
+// A layer that uses another layer's keys and values must have as many key-value heads.
 void CheckShared(const Keys& keys, const Config& config, const LayerPlan& layer) {
   if (layer.kv_layer == LayerPlan::kOwnCache) return;
   const LayerPlan& source = config.layers[layer.kv_layer];
@@ -287,7 +287,7 @@ Config Config::Read(const gguf::File& file) {
   constexpr const char *kEps = "attention.layer_norm_epsilon",
                        *kRmsEps = "attention.layer_norm_rms_epsilon";
   const bool is_rms = !config.layer_norm || (!keys.Has(kEps) && keys.Has(kRmsEps));
-  if (config.layer_norm) keys.Ignore(kRmsEps);  // Phi-3.5-MoE has both
+  if (config.layer_norm) keys.Ignore(kRmsEps);  // Phi-3.5-MoE has both keys
   config.norm_eps = static_cast<float>(keys.Positive(is_rms ? kRmsEps : kEps));
   config.ropes = {ReadRope(keys, family, config)};
   ReadScales(keys, family, config);

@@ -1,5 +1,5 @@
-// Config: the kind of transformer in a file, as plain numbers and flags. Read from the metadata and
-// checked once, so later code may divide by, index with and allocate for these numbers.
+// Config: the kind of transformer in a file, as plain numbers and flags. Config::Read() checks the
+// metadata, so later code may divide by, index with and allocate for these numbers.
 #pragma once
 
 #include <array>
@@ -29,15 +29,15 @@ struct RopeConfig {
   size_t n_dims = 0;  // rotated dimensions of each head, even, <= key_length
   double base = 10000.0;
   RopeScaling scaling = RopeScaling::kNone;
-  double factor = 1.0;            // how many times longer than trained
-  size_t original_context = 0;    // the context it was trained with before it was extended
+  double factor = 1.0;            // the context divided by the trained context
+  size_t original_context = 0;    // the trained context before the extension
   double attention_factor = 1.0;  // multiplies cos and sin, with any scaling
   // YaRN: dimensions that rotate more often than beta_fast in the context keep their frequency;
   // dimensions that rotate less often than beta_slow are interpolated.
   double beta_fast = 32.0;
   double beta_slow = 1.0;
   double log_multiplier = 0.0;  // YaRN: undoes this part of the paper's growth of cos and sin
-  double ext_factor = 1.0;      // YaRN: how much of their own frequency dimensions keep; 0: kLinear
+  double ext_factor = 1.0;      // YaRN: the share of a dimension's own frequency; 0: kLinear
   bool truncated = true;  // YaRN: beta_fast's and beta_slow's dimensions are rounded to whole ones
   bool divided = true;    // the file's tensor of divisors applies
   // M-RoPE (Wang et al. 2024): the numbers of pairs that rotate by the time, the height and the
@@ -57,27 +57,27 @@ enum class Mixer {
   kDeltaNet,         // a matrix that each token corrects (Yang et al. 2024)
   kMamba,            // a vector for each channel, to which each token adds (Gu and Dao 2023)
   kMamba2,           // a matrix that each token adds to (Dao and Gu 2024)
-  kLightning,        // such a matrix, which fades at a fixed rate (Qin et al. 2024)
+  kLightning,        // kMamba2's matrix, but it fades at a fixed rate (Qin et al. 2024)
 };
 
-// The state of the last five mixers: the last inputs of a convolution and, but for short
-// convolutions, a matrix [key_length][value_length] for each value head, which a token writes with
-// its key and reads with its query. Mamba-2's paper calls key heads groups, keys B, queries C and
-// key_length state_size. Mamba has a value head for each channel, with values of length 1.
+// The state of the last five mixers: the last inputs of a convolution and, except in kShortConv, a
+// matrix [key_length][value_length] for each value head. A token writes it with its key and reads
+// it with its query. Mamba-2's paper calls key heads groups, keys B, queries C and key_length
+// state_size. Mamba has a value head for each channel, with values of length 1.
 struct RecurrentPlan {
-  size_t n_taps = 0;    // tokens that the convolution covers, the current one included
-  size_t channels = 0;  // numbers of a token that it covers: queries, keys and values
+  size_t n_taps = 0;    // tokens that the convolution covers, including the current one
+  size_t channels = 0;  // a token's numbers that it covers: queries, keys and values
   size_t n_key_heads = 0;
   size_t n_value_heads = 0;  // a multiple of n_key_heads
   size_t key_length = 0;
   size_t value_length = 0;
-  size_t n_alpha = 0;  // numbers of a token that the state's decay depends on
+  size_t n_alpha = 0;  // a token's numbers that set the state's decay
   size_t n_beta = 0;   // a delta net's strengths of corrections; in Mamba the key and the query
-  size_t rank = 0;     // the length between two matrices that make alpha; 0: one matrix does
+  size_t rank = 0;     // alpha comes from two matrices, this wide in between; 0: from one
   bool decay_by_channel = false;  // delta nets: each row of the state has its own decay
   float lowest_decay = 0;         // delta nets: the smallest logarithm of a decay; 0: no limit
   bool normed = false;            // Mamba: alpha (as `rank` numbers), key and query are normed
-  float norm_eps = 0;             // epsilon of these norms, or of lightning attention's norm
+  float norm_eps = 0;             // the epsilon of these norms or of lightning attention's norm
   std::vector<float> rates;       // lightning attention: each value head's rate of decay, below 0
 
   size_t history_floats() const { return n_taps > 0 ? (n_taps - 1) * channels : 0; }
@@ -91,7 +91,7 @@ struct LayerPlan {
   static constexpr size_t kOwnCache = SIZE_MAX;
 
   Mixer mixer = Mixer::kAttention;
-  Mixer second_mixer = Mixer::kNone;  // a recurrence: same input, and its output is added as well
+  Mixer second_mixer = Mixer::kNone;  // a recurrence on the same input; its output is added, too
   // Attention. Latent attention on latent vectors has one key-value head.
   size_t n_heads = 0;
   size_t n_kv_heads = 0;        // divides n_heads
@@ -100,12 +100,12 @@ struct LayerPlan {
   float score_scale = 0;        // multiplies q . k
   size_t rope = 0;              // index into Config::ropes, or kNoRope
   size_t rope_offset = 0;       // index in a head of the first rotated number
-  size_t window = 0;            // how many keys up to its own a token sees; 0: all of them
-  size_t n_keys_ahead = 0;      // how many keys after its own a token sees; SIZE_MAX: all of them
+  size_t window = 0;            // how many keys, up to its own, a token sees; 0: every key
+  size_t n_keys_ahead = 0;      // how many keys after its own a token sees; SIZE_MAX: every key
   size_t kv_layer = kOwnCache;  // the earlier layer whose keys and values it uses, or kOwnCache
   // Latent attention:
   size_t latent_length = 0;      // length of the vector that keys and values are made from
-  size_t query_rank = 0;         // length of the vector that queries are made from; 0: the stream's
+  size_t query_rank = 0;         // the same for queries; 0: they are made from the stream
   size_t head_key_length = 0;    // length of a head's expanded keys, the rotated numbers last
   size_t head_value_length = 0;  // length of a head's expanded values
   bool values_in_keys = false;   // a value is the first value_length numbers of its key
@@ -120,15 +120,15 @@ struct LayerPlan {
   std::optional<kernels::Xielu> xielu;  // replaces Config::activation, without a gate
   size_t n_experts = 0;                 // 0: the network is dense
   size_t expert_length = 0;             // width of an expert's hidden layer
-  size_t shared_ffn_length = 0;  // width of the expert that every token passes; 0: no such expert
+  size_t shared_ffn_length = 0;         // width of the shared expert; 0: there is none
 };
 
-// Names of the norms' tensors, by role; "": none.
+// The names of the norms' tensors by role. "": the model has no such norm.
 struct NormRoles {
   std::string_view attn = "attn_norm";  // norms the mixer's input
   std::string_view attn_post = "";      // norms its output, before it is added to the stream
-  std::string_view attn_sum = "";       // norms the stream after that
-  std::string_view ffn = "ffn_norm";    // these three: likewise for the feed-forward network
+  std::string_view attn_sum = "";       // norms the stream after this sum
+  std::string_view ffn = "ffn_norm";    // ffn...: likewise for the feed-forward network
   std::string_view ffn_post = "";
   std::string_view ffn_sum = "";
   std::string_view output = "output_norm";  // norms the stream after the last layer
@@ -153,7 +153,7 @@ enum class AttentionGate {
   kSeparateMatrixIfPresent,
 };
 
-// Where the output matrix is.
+// The tensor that is the output matrix.
 enum class OutputMatrix {
   kOutputTensorOrEmbedding,  // the tensor `output` if the file has it, otherwise token_embd
   kEmbedding,
@@ -167,7 +167,7 @@ enum class Pooling { kNone, kMean, kFirst, kLast, kRank };
 struct RankTraits {
   Pooling from = Pooling::kFirst;
   bool gelu = false;     // the activation after the first matrix is GELU, otherwise tanh
-  bool erf = false;      // it is GELU itself, not its approximation with tanh
+  bool erf = false;      // GELU itself, not its approximation with tanh
   bool softmax = false;  // scores become probabilities
 };
 
@@ -209,16 +209,16 @@ struct Traits {
 struct Config : Traits {
   std::string architecture;     // general.architecture
   size_t vocab_size = 0;        // rows of token_embd
-  size_t context_length = 0;    // positions it was trained for
+  size_t context_length = 0;    // positions in training
   size_t embedding_length = 0;  // width of the residual stream
   float norm_eps = 0;
 
-  bool keys_as_values = false;  // without attn_v, values are the keys before norm and rope
+  bool keys_as_values = false;  // without attn_v, values are keys before norm and RoPE
   kernels::Router router;
   Presence router_bias = Presence::kNone;  // added to scores only to choose experts
   size_t n_experts_used = 0;               // experts per token, in a layer that has experts
   size_t expert_width = 0;        // length of experts' inputs and outputs; 0: embedding_length
-  size_t n_residual_streams = 0;  // side by side (AltUp, pass/residual.h); 0: there is one
+  size_t n_residual_streams = 0;  // parallel streams (AltUp, pass/residual.h); 0: one
   size_t laurel_length = 0;       // rank of the matrix beside each mixer (LAuReL); 0: none
   size_t per_layer_length = 0;    // numbers that a token has for each layer; 0: none
 
@@ -228,11 +228,11 @@ struct Config : Traits {
   float stream_scale = 1;            // multiplies the stream that the output is added to
   // Limits queries, keys and values to [-clamp_qkv, clamp_qkv]; 0: no limit.
   float clamp_qkv = 0;
-  std::vector<float> slopes;    // one per head, by which scores fall with distance (ALiBi), or none
+  std::vector<float> slopes;    // per head, how fast scores fall with distance (ALiBi), or empty
   float attention_softcap = 0;  // c: scores become c * tanh(score / c); 0: no cap
   float logit_scale = 1;
   float logit_softcap = 0;  // limits logits, after the scale, as attention_softcap
-  // Attention temperature (Llama 4): queries at p are times 1 + scale * ln(1 + floor(p / span)).
+  // Attention temperature (Llama 4) multiplies queries at p by 1 + scale * ln(1 + floor(p / span)).
   float attention_temperature_scale = 0;
   size_t attention_temperature_span = 1;
 
@@ -250,14 +250,14 @@ struct Config : Traits {
   Pooling pooling = Pooling::kNone;  // how a file turns texts into vectors
   size_t n_labels = 0;               // how many scores Pooling::kRank gives
   bool unit_vectors = true;          // a text's vector is divided by its length
-  // The largest number of tokens in a text that becomes a vector; 0: as many as the context allows.
+  // The most tokens in a text that becomes a vector; 0: as many as the context allows.
   size_t max_text_tokens = 0;
   size_t dense_length = 0;  // width between the two matrices after pooling; 0: no such matrices
-  // In a model that only drafts for another (draft/assistant.h): the other model's width, else 0.
-  // kv_layer names one of its own layers; that layer reads the keys of the other model's layer of
-  // the same kind.
+  // A model that only drafts for another model (draft/assistant.h): the other model's width;
+  // otherwise 0. kv_layer names one of its own layers, which reads the keys of the other model's
+  // layer of the same kind.
   size_t backbone_length = 0;
-  bool joins_hidden = false;   // in OfNextn(): the input is two streams wide
+  bool joins_hidden = false;   // OfNextn(): the input is two streams wide
   bool uses_hadamard = false;  // some products' inputs are transformed (hadamard_transforms.h)
   size_t residual_cols = 0;    // Weights::ResidualCols()
   bool has_encoders = false;   // the file has keys of image or sound encoders, which are not run

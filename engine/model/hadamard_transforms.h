@@ -20,27 +20,27 @@ namespace engine {
 struct HadamardTransform {
   size_t block = 0;          // numbers that a Hadamard matrix covers
   std::vector<float> signs;  // [width]; 1 or -1
-  // The number of key heads of a delta net, and of value heads for each. In the net's output a key
+  // A delta net's number of key heads, and of value heads for each. In the net's output a key
   // head's value heads are n_groups apart; in the rows of ssm_out they are side by side.
   size_t n_groups = 1, n_in_group = 1;
 
   // `in` and `out` must not be the same buffer.
   void Apply(const float* in, float* out) const;
-  // Restores a row of the matrix to what it was before the transform.
+  // Undoes the transform of a row of the matrix.
   void Undo(float* row) const;
 };
 
 class HadamardTransforms {
  public:
   static bool AreIn(const gguf::File& file);
-  // Throws gguf::Error if a key is missing, unknown, or has another value than is computed here.
+  // Throws gguf::Error if a key is missing or unknown, or its value is not the one computed here.
   explicit HadamardTransforms(const gguf::File& file);
 
   // The transform of the inputs of a matrix with `width` columns, or of its rows as a table; null:
-  // none. Throws gguf::Error if there are no signs for this width.
+  // it has none. Throws gguf::Error if there are no signs for this width.
   const HadamardTransform* OfInput(std::string_view tensor, size_t width);
   const HadamardTransform* OfRows(std::string_view tensor, size_t width);
-  // Throws gguf::Error if a tensor that the keys name was not asked for.
+  // Throws gguf::Error if a tensor that the keys name was never requested.
   void RequireAllUsed() const;
 
  private:

@@ -1,4 +1,4 @@
-// Metadata values within ranges, and the refusal of keys that nobody has read.
+// Reads metadata values within ranges, and refuses keys that no code has read.
 #include "engine/model/keys.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 constexpr std::array<std::string_view, 4> kWithoutEffect = {
     "vocab_size",
     "tensor_data_layout",
-    "attention.layer_norm_epsilon",  // only matters to models whose norms are not RMSNorm
+    "attention.layer_norm_epsilon",  // has no effect if norms are RMSNorm
     "rope.scaling.finetuned",
 };
 
@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 6> kOfEncoders = {
 struct DefaultValue {
   std::string_view key;
   double value;
-  double other;  // also accepted
+  double other;  // accepted, too
 };
 constexpr std::array kDefaultValues = {
     DefaultValue{"attention.causal", 1, 1},

@@ -17,7 +17,7 @@
 
 namespace engine {
 
-// Far above any model's lengths; products of a few such numbers fit in 64 bits.
+// Far above any model's lengths; the product of a few such numbers fits in 64 bits.
 inline constexpr uint64_t kMaxLength = 1u << 24;
 
 // A file is refused because of a key that the user may override.
@@ -32,13 +32,13 @@ class KeyRefused : public gguf::Error {
   std::string change_;
 };
 
-// Names are without the architecture ("block_count"). Throws gguf::Error (file, key, found).
+// Names omit the architecture ("block_count"). Functions throw gguf::Error (file, key, found).
 class Keys {
  public:
   Keys(const gguf::Metadata& meta, std::string_view architecture)
       : meta_(meta), prefix_(std::string(architecture) + ".") {}
 
-  // Keys with another prefix, of which none is refused.
+  // Keys with another prefix; none is refused.
   Keys Of(std::string_view prefix) const { return {meta_, prefix}; }
 
   bool Has(std::string_view key) const { return meta_.Has(Full(key)); }
@@ -52,14 +52,14 @@ class Keys {
   size_t UintOr(std::string_view key, uint64_t fallback, uint64_t max) const {
     return meta_.GetUintOr(Full(key), fallback, max);
   }
-  // UintOr, except that a list counts as an absent key.
+  // UintOr, but a list counts as an absent key.
   size_t NumberUnlessArray(std::string_view key, uint64_t fallback, uint64_t max) const {
     return FindArray(key) != nullptr ? fallback : UintOr(key, fallback, max);
   }
-  // One integer from `min` to max for each of n layers: an array of n, or one for all.
+  // An integer from `min` to max for each of n layers: an array of n, or one number for all layers.
   std::vector<size_t> PerLayer(std::string_view key, size_t n, uint64_t min, uint64_t max) const;
 
-  // Such an array, of n integers.
+  // n integers from an array of n.
   std::vector<size_t> Array(std::string_view key, size_t n, uint64_t min, uint64_t max) const;
 
   // A positive, finite number.
@@ -67,20 +67,20 @@ class Keys {
   double PositiveOr(std::string_view key, double fallback) const {
     return Has(key) ? Positive(key) : fallback;
   }
-  // PositiveOr, except that 0 also means the fallback, as in published files.
+  // PositiveOr, but 0 also means the fallback, as in published files.
   double PositiveUnlessZero(std::string_view key, double fallback) const {
     return meta_.GetFloatOr(Full(key), 0) == 0 ? fallback : Positive(key);
   }
 
-  // PositiveOr, except that 0 and negative numbers also mean the fallback.
+  // PositiveOr, but 0 and negative numbers also mean the fallback.
   double PositiveUnlessNegative(std::string_view key, double fallback) const {
     return Has(key) && Number(key) <= 0 ? fallback : PositiveOr(key, fallback);
   }
 
-  // Elements of a list; 0 if there is none.
+  // The number of elements of a list; 0 if the key is absent.
   size_t Length(std::string_view key) const;
 
-  // Any number; n of them, one for each layer: a list, or one for all.
+  // Any number; or n numbers, one for each layer: a list, or one number for all layers.
   double Number(std::string_view key) const { return meta_.GetFloat(Full(key)); }
   std::vector<double> Numbers(std::string_view key, size_t n) const;
 
@@ -97,14 +97,14 @@ class Keys {
     (Full(keys), ...);
   }
   // Throws if a key of the architecture was neither read nor ignored. Keys of an encoder of images
-  // or sound are ignored; returns whether there are any.
+  // or sound are ignored; returns whether there are such keys.
   bool RequireAllRead() const;
 
   template <class... Parts>
   [[noreturn]] void Fail(std::string_view key, const Parts&... what) const {
     meta_.Fail(Full(key), what...);
   }
-  // Fails with a KeyRefused, whose change() is the architecture's prefix and `change`.
+  // Throws a KeyRefused, whose change() is the architecture's prefix and `change`.
   [[noreturn]] void Refuse(std::string_view key, const std::string& what,
                            const std::string& change) const;
 

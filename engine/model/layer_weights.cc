@@ -1,4 +1,4 @@
-// Binds the tensors of one layer according to its plan and the config; see weights.h.
+// Binds the tensors of one layer according to its plan and the config (weights.h).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -27,7 +27,7 @@ class LayerBinder {
   LayerWeights Bind() {
     LayerWeights w;
     if (config_.first_norm || !is_first_) {
-      // Falcon 7B has one norm for mixer and network, 40B two.
+      // Falcon 7B has one norm for mixer and network, 40B has two norms.
       const bool one = config_.parallel && config_.norm_weights && !HasNorm(config_.norms.attn);
       const std::string_view name = one ? config_.norms.ffn : config_.norms.attn;
       w.attn_norm = Norm(name, width_);
@@ -95,7 +95,7 @@ class LayerBinder {
     if (!config_.norm_weights) return bind_.Ones(n);
     return config_.qk_norm_optional ? bind_.OptionalVector(name, n) : bind_.Vector(name, n);
   }
-  // LayerNorm, with a bias, or each head with its own weights.
+  // LayerNorm: with a bias, or with weights for each head.
   void BindHeadNorms(LayerWeights& w) {
     if (config_.qk_norm_optional && !bind_.Has("attn_q_norm")) return;
     const size_t length = plan_.key_length;
@@ -132,7 +132,7 @@ class LayerBinder {
         w.attn_v = bind_.Matrix("attn_v", v_rows, width_);
       }
     }
-    // Values are added to the text's vectors as they are: their errors are a quarter of the whole
+    // Values are added to the text's vectors unchanged: their errors are a quarter of the whole
     // loss by rounding. With grouped queries the matrix is small.
     w.attn_v.uses_residual = 2 * v_rows <= q_rows;
     if (config_.qk_norm != QkNorm::kNone && config_.qk_layer_norm) {
@@ -142,7 +142,7 @@ class LayerBinder {
       w.attn_q_norm = QkNormOf("attn_q_norm", all ? q_rows : plan_.key_length);
       if (own_kv) w.attn_k_norm = QkNormOf("attn_k_norm", all ? k_rows : plan_.key_length);
     }
-    if (!own_kv) {  // some files have these
+    if (!own_kv) {  // some files have these unused tensors
       for (const char* const name : {"attn_k.", "attn_v.", "attn_k_norm."}) bind_.Skip(name);
     }
     if (config_.sinks == Presence::kRequired ||
@@ -241,7 +241,7 @@ class LayerBinder {
     w.ssm_beta = bind_.Matrix("ssm_beta", r.n_beta, width_);
     w.ssm_dt_bias = bind_.Floats("ssm_dt.bias", {r.n_alpha});
     w.ssm_a = bind_.Floats("ssm_a", {1, r.n_value_heads});
-    // A softplus takes rates below 0, a sigmoid above.
+    // Rates are below 0 for softplus, above 0 for sigmoid.
     const bool positive = r.lowest_decay != 0;
     if (std::any_of(w.ssm_a, w.ssm_a + r.n_value_heads,
                     [&](float a) { return positive ? a < 0 : a > 0; }))
@@ -327,7 +327,7 @@ class LayerBinder {
     }
     if (config_.sub_norms) w.ffn_sub_norm = bind_.Vector("ffn_sub_norm", hidden);
     w.ffn_down = bind_.Matrix("ffn_down", width_, hidden);
-    // No later layer evens out what rounding does here.
+    // No later layer evens out rounding errors here.
     w.ffn_up.uses_residual = w.ffn_down.uses_residual = is_last_of_many_;
   }
 
@@ -373,7 +373,7 @@ class LayerBinder {
 
   void BindRouter(LayerWeights& w) {
     const size_t n = plan_.n_experts;
-    if (plan_.ffn_length > 0) {  // beside a dense network it reads the residual stream, scaled
+    if (plan_.ffn_length > 0) {  // beside a dense network the router reads the scaled stream
       w.ffn_gate_inp = bind_.Table("ffn_gate_inp", n, width_);
       w.ffn_gate_inp.scale = 1 / std::sqrt(static_cast<float>(width_));
       w.ffn_gate_inp_scale = bind_.Floats("ffn_gate_inp.scale", {width_});
@@ -390,9 +390,8 @@ class LayerBinder {
   const Config& config_;
   const LayerPlan& plan_;
   bool is_first_;
-  bool is_last_of_many_;  // the last of so many layers that its products are a small part of the
-                          // whole
-  bool shares_norm_ = false;  // the network reads what the mixer reads
+  bool is_last_of_many_;      // the last layer, whose products are few among many
+  bool shares_norm_ = false;  // the network reads the mixer's input
   size_t width_;
 };
 

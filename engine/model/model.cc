@@ -25,7 +25,7 @@ Model Model::From(gguf::File file, bool exact) {
   Config config = Config::Read(file);
   Weights weights = Weights::Bind(file, config, exact);
   config.residual_cols = weights.ResidualCols();
-  // A token needs a row of the embedding; rows without a token (padding) only cost memory.
+  // A token needs one row of the embedding; padding rows only cost memory.
   std::unique_ptr<tokenizer::Tokenizer> tokenizer =
       tokenizer::Tokenizer::Create(file, config.vocab_size);
   std::vector<std::string> notes = tokenizer->vocab().notes;
@@ -49,7 +49,7 @@ uint64_t Model::BytesPerToken() const {
                 (experts->n_experts - config.n_experts_used);
     }
   }
-  uint64_t again = 0;  // read again in further runs through the layers
+  uint64_t again = 0;  // bytes read again in further runs through the layers
   for (const gguf::TensorView& tensor : file.tensors()) {
     if (tensor.name.starts_with("blk.")) again += (config.n_runs - 1) * tensor.bytes;
   }

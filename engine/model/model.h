@@ -24,13 +24,13 @@ struct Model {
   std::vector<std::string> notes = {};  // a line for each part of the file that is ignored
   bool exact = false;                   // products round no activations
 
-  // Throws gguf::Error. Reads only the head of the file: weights are paged in when first used.
+  // Throws gguf::Error. Reads only the file's head: weights are paged in when first used.
   static Model Load(const std::string& path, bool exact = false);
   // Interprets an open file.
   static Model From(gguf::File file, bool exact = false);
 
-  // Bytes of weights read to generate one token: all tensors, but of embedding tables one row and
-  // of experts those that a token uses. (The output matrix is read whole.)
+  // The bytes of weights read to generate one token: all tensors, but only one row of an embedding
+  // table and only the experts that a token uses. (The output matrix is read whole.)
   uint64_t BytesPerToken() const;
   // Multiplications and additions in the matrix products of one token of a prompt, without logits.
   double OperationsPerToken() const;

@@ -1,4 +1,4 @@
-// Ollama's spelling of keys and tensors, rewritten as llama.cpp spells them.
+// Rewrites Ollama's spelling of keys and tensors as llama.cpp's.
 #include "engine/model/ollama.h"
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 namespace engine {
 namespace {
 
-// Files whose tensors mean the same under other names. Lists of "THEIRS=USUAL ...".
+// Files whose tensors differ only in their names. Lists are "THEIRS=USUAL ...".
 struct Spelling {
-  const char* architectures;  // a word alone is the usual name, too
-  const char* keys = "";      // without the architecture; nothing after =: no effect
-  const char* tensors = "";   // parts of names
+  const char* architectures;  // a word without = is also the usual name
+  const char* keys = "";      // without the architecture; "KEY=": the key has no effect
+  const char* tensors = "";   // substrings of names
   const char* rows = "";      // "KEY=TENSOR": a key that is the rows of a tensor, by its name's end
   const char* texts = "";     // "KEY=TEXT": the values of keys that the file lacks
 };
@@ -41,8 +41,8 @@ constexpr Spelling kSpellings[] = {
      "moe_latent_size=.ffn_latent_down.weight"},
 };
 
-// Files with another meaning. mark: a key or a tensor that only such files have; "": all files of
-// these architectures.
+// Files whose tensors also differ in meaning. mark: a key or a tensor that only such files have;
+// "": all files of these architectures are such files.
 struct Other {
   const char *architectures, *mark, *what;
 };
@@ -66,7 +66,7 @@ void ForEachPair(const char* pairs, Do do_it) {
   }
 }
 
-// The usual name of an architecture in a list; "": it is not there.
+// The usual name of an architecture in a list; "" if the list lacks it.
 std::string UsualName(const char* architectures, std::string_view own) {
   std::string found;
   ForEachPair(architectures, [&](const std::string& theirs, const std::string& usual) {
@@ -106,7 +106,7 @@ void Respell(const Spelling& row, const std::string& own, const std::string& usu
   });
 }
 
-// The 4B model and larger ones lack what is the same for all of them.
+// The 4B model and larger models lack the keys on which they agree.
 void CompleteGemma3(gguf::Metadata& meta) {
   if (meta.Has("gemma3.attention.layer_norm_rms_epsilon")) return;
   const auto complete = [&](const char* key, double number) {

@@ -5,7 +5,7 @@
 
 namespace engine {
 
-// Gives such a file the usual keys and names, before anything reads them. Others stay as they are.
+// Gives such a file the usual keys and names before they are read. Other files are unchanged.
 void RespellOllama(gguf::File& file);
 
 }  // namespace engine

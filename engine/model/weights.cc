@@ -1,4 +1,4 @@
-// Which tensors a Config implies, bound to their roles.
+// Binds the tensors that a Config implies to their roles.
 #include "engine/model/weights.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ NextnWeights BindNextn(const Binder& all, const Config& config) {
   const size_t width = config.embedding_length, n_layers = config.n_layers();
   Binder bind = all.Of("blk." + std::to_string(n_layers) + ".");
   NextnWeights w;
-  // Files may keep a part of it: text does not need it.
+  // Files may keep a part of this block, which text does not need.
   for (const char* const needed :
        {"nextn.eh_proj", "nextn.enorm", "nextn.hnorm", "attn_norm", "attn_output"}) {
     if (!bind.Has(needed)) return w;
@@ -111,7 +111,7 @@ Weights Weights::Bind(const gguf::File& file, const Config& config, bool exact) 
   if (config.backbone_length > 0) {
     w.pre_projection = bind.Matrix("nextn.pre_projection", width, 2 * config.backbone_length);
     w.post_projection = bind.Matrix("nextn.post_projection", config.backbone_length, width);
-    w.skipped_bytes += bind.Skip("masked_embd_");  // clusters of tokens: all logits are computed
+    w.skipped_bytes += bind.Skip("masked_embd_");  // token clusters: all logits are computed
   }
   for (size_t i = 0; i < config.n_skipped_layers; ++i) {
     w.skipped_bytes += bind.Skip("blk." + std::to_string(config.n_layers() + i) + ".");

@@ -1,4 +1,4 @@
-// Weights: the tensors of a file by role. Views into the mapping; nothing is copied.
+// Weights: a file's tensors by role. They are views into the mapping; nothing is copied.
 #pragma once
 
 #include <array>
@@ -28,22 +28,22 @@ struct WeightView : kernels::Matrix {
   const HadamardTransform* row_hadamard = nullptr;
 };
 
-// All experts' matrices of one role in a layer, one after the other in a tensor.
+// The matrices of one role of all experts in a layer, one after the other in a tensor.
 struct ExpertsView : kernels::ExpertStack {
   const gguf::TensorView* tensor = nullptr;
 };
 
-// LayerNorm with a bias, which is optional.
+// LayerNorm with an optional bias.
 struct NormView {
   const float* weight = nullptr;
   const float* bias = nullptr;
 };
 
-// Members are named as the tensors, norms as in NormRoles. What a layer lacks is null.
+// Members are named as in the file, norms as in NormRoles. A tensor that a layer lacks is null.
 struct LayerWeights {
   // ---- Around every mixer: norms of its input, of its output, of the sum with the stream.
   const float* attn_norm = nullptr;       // [embedding_length]
-  const float* attn_norm_bias = nullptr;  // of LayerNorm; optional
+  const float* attn_norm_bias = nullptr;  // the bias of LayerNorm; optional
   const float* attn_post_norm = nullptr;  // [embedding_length]
   NormView attn_sum_norm;                 // [embedding_length]
 
@@ -53,9 +53,9 @@ struct LayerWeights {
   WeightView attn_v;                   // [n_kv_heads * value_length][embedding_length]
   const float* attn_q_norm = nullptr;  // [key_length], or all heads (Config::qk_norm)
   const float* attn_k_norm = nullptr;
-  const float* attn_q_norm_bias = nullptr;  // of LayerNorm; optional
+  const float* attn_q_norm_bias = nullptr;  // the bias of LayerNorm; optional
   const float* attn_k_norm_bias = nullptr;
-  bool qk_norm_weights_by_head = false;  // [heads][key_length] both
+  bool qk_norm_weights_by_head = false;  // both norms are [heads][key_length]
   const float* attn_sinks = nullptr;     // [n_heads]
   WeightView attn_gate;                  // [n_heads or n_heads * value_length][embedding_length]
   const float* attn_sub_norm = nullptr;  // [n_heads * value_length]
@@ -76,7 +76,7 @@ struct LayerWeights {
   WeightView conv_in;  // [channels][embedding_length] its input; or attn_q, attn_k and attn_v
   std::array<const float*, 3> conv = {};  // [channels][n_taps], now last; or of q, k and v each
   const float* conv_bias = nullptr;       // [channels]; optional
-  WeightView mixer_gate;                  // [width][embedding_length] the gate of its output
+  WeightView mixer_gate;                  // [width][embedding_length]: the gate of its output
   WeightView mixer_out;                   // [embedding_length][width]
   // Mixer::kShortConv (LFM2):
   WeightView conv_gate;  // [channels][embedding_length] the gate of its input
@@ -86,7 +86,7 @@ struct LayerWeights {
   WeightView ssm_beta;                 // [n_beta][embedding_length]; Mamba's after conv [channels]
   WeightView ssm_ba;                   // beta and alpha in one, by key head (Qwen3-Next)
   WeightView ssm_in;                   // conv_in and mixer_gate in one, by key head (older files)
-  WeightView alpha_in, gate_in;        // [rank][as ssm_beta]: what ssm_alpha and mixer_gate read
+  WeightView alpha_in, gate_in;        // [rank][as ssm_beta]: inputs of ssm_alpha and mixer_gate
   const float* ssm_dt_bias = nullptr;  // [n_alpha]
   const float* ssm_a = nullptr;        // [n_value_heads]; Mamba [n_value_heads][key_length]
   // Delta nets [value_length], Mamba-2 and lightning attention [width]; optional in Mamba-2.
@@ -97,7 +97,7 @@ struct LayerWeights {
 
   // ---- Around every network: norms of its input, of its output, of the sum with the stream.
   const float* ffn_norm = nullptr;       // [embedding_length]
-  const float* ffn_norm_bias = nullptr;  // of LayerNorm; optional
+  const float* ffn_norm_bias = nullptr;  // the bias of LayerNorm; optional
   const float* ffn_post_norm = nullptr;  // [embedding_length]
   NormView ffn_sum_norm;                 // [embedding_length]
 
@@ -143,7 +143,7 @@ struct LayerWeights {
   const float* post_norm = nullptr;           // [embedding_length]
   const float* layer_output_scale = nullptr;  // [1] of the stream after the layer; optional
 
-  // The number of weights in matrices that were not bound as stacks of experts.
+  // The number of weights in all matrices except stacks of experts.
   uint64_t matrix_elements = 0;
 
   std::array<const ExpertsView*, 3> experts() const {
@@ -158,14 +158,14 @@ struct LayerWeights {
 struct NextnWeights {
   LayerWeights layer;
   WeightView eh_proj;                       // [embedding_length][2 * embedding_length]
-  const float* enorm = nullptr;             // [embedding_length] of the token's embedding
-  const float* hnorm = nullptr;             // [embedding_length] of the previous hidden state
+  const float* enorm = nullptr;             // [embedding_length]: the norm of the token's embedding
+  const float* hnorm = nullptr;             // [embedding_length]: the norm of the last hidden state
   const float* shared_head_norm = nullptr;  // [embedding_length]; null: output_norm
-  WeightView embed_tokens;                  // in place of token_embd; optional
-  WeightView shared_head_head;              // in place of output; optional
+  WeightView embed_tokens;                  // replaces token_embd; optional
+  WeightView shared_head_head;              // replaces output; optional
 };
 
-// After pooling (pass/pooling.h). What a model lacks is null.
+// Applied after pooling (pass/pooling.h). A matrix that a model lacks is null.
 struct PoolingWeights {
   WeightView dense_2;  // [dense_length][embedding_length]
   WeightView dense_3;  // [embedding_length][dense_length]
@@ -180,7 +180,8 @@ struct Weights {
   WeightView position_embd;  // [context_length][embedding_length], if Config::learned_positions
   WeightView token_types;    // [n_token_types][embedding_length]; optional
   NormView token_embd_norm;  // [embedding_length]; optional
-  // Divisors of rope's frequencies, [rope.n_dims / 2]; optional. Long: contexts beyond training's.
+  // Divisors of RoPE's frequencies, [rope.n_dims / 2]; optional. Long: longer contexts than
+  // trained.
   const float* rope_freqs = nullptr;
   const float* rope_factors_short = nullptr;
   const float* rope_factors_long = nullptr;
@@ -195,7 +196,7 @@ struct Weights {
   std::vector<LayerWeights> layers;    // one for each of Config::layers
   const float* output_norm = nullptr;  // [embedding_length]
   const float* output_norm_bias = nullptr;
-  std::shared_ptr<const std::vector<float>> ones;  // weights of norms, or taps, that the file lacks
+  std::shared_ptr<const std::vector<float>> ones;  // norms' weights or taps that the file lacks
   WeightView output;  // [vocab_size][embedding_length]; token_embd where the file has none
   std::shared_ptr<const HadamardTransforms> hadamard_transforms;  // or null
   PoolingWeights pooling;
@@ -204,14 +205,13 @@ struct Weights {
   WeightView pre_projection;   // [embedding_length][2 * backbone_length]
   WeightView post_projection;  // [backbone_length][embedding_length]
   uint64_t skipped_bytes = 0;  // bytes of tensors that generating text does not need
-  uint64_t encoder_bytes = 0;  // the encoders' part of them (images, sound)
+  uint64_t encoder_bytes = 0;  // the part of these that encoders of images and sound have
 
-  // Checks type and shape of every tensor against the config, and that there are no others.
-  // Throws gguf::Error (file, tensor, expected, found).
-  // exact: products round nothing (kernels::Matrix).
+  // Checks type and shape of every tensor against the config. Throws gguf::Error (file, tensor,
+  // expected, found), also for an unknown tensor. exact: products round nothing (kernels::Matrix).
   static Weights Bind(const gguf::File& file, const Config& config, bool exact);
-  // The number of columns of the widest matrix whose products read inputs in two parts, or 0
-  // without such a matrix. The output matrix is one, since the largest logits are refined.
+  // The number of columns of the widest matrix whose products use the input's rounding residual; 0
+  // if there is no such matrix. The output matrix is one, since the largest logits are refined.
   size_t ResidualCols() const;
 };
 

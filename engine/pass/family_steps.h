@@ -1,5 +1,5 @@
-// The steps of a layer that a Llama lacks. A Llama has a norm, a mixer and a sum, a norm, a network
-// and a sum; Layers() (forward.cc) calls these between them.
+// The steps of a layer that a Llama lacks. A Llama has a norm, a mixer and a sum, then a norm, a
+// network and a sum; Layers() (forward.cc) calls these functions between them.
 #pragma once
 
 #include "engine/model/weights.h"
@@ -12,12 +12,12 @@ namespace engine {
 void BeginLayer(const LayerView& layer, const Weights& weights, ResidualStream& residual,
                 Pass& pass);
 // Called between the mixer and its sum, which changes x. Writes to scratch.normed the input of a
-// network that reads the same x as the mixer: by the network's own norm, if it has one; otherwise
-// scratch.normed stays as the mixer's norm left it.
+// network that reads the same x as the mixer: x through the network's own norm, or, if it has none,
+// the mixer's norm, which is already in scratch.normed.
 void MakeParallelInput(const LayerView& layer, Pass& pass);
 // Called between the mixer and its sum: norms the mixer's output, scratch.delta.
 void FinishMixer(const LayerView& layer, Pass& pass);
-// Called after that sum: adds what runs beside the mixer, on its input `in`.
+// Called after that sum: adds the output of a block beside the mixer, whose input is `in`.
 void AddBesideMixer(const LayerView& layer, const float* in, ResidualStream& residual, Pass& pass);
 // Called between the network and its sum: norms the network's output, scratch.delta.
 void FinishNetwork(const LayerView& layer, Pass& pass);

@@ -4,7 +4,7 @@
 namespace engine {
 namespace {
 
-// From `in` to scratch.delta, both [tokens][embedding_length]. A Llama takes the last branch.
+// Reads `in`, writes scratch.delta, both [tokens][embedding_length]. A Llama takes the last branch.
 void Dense(const LayerView& layer, const float* in, Pass& pass) {
   const LayerPlan& plan = layer.plan;
   const LayerWeights& w = layer.w;
@@ -24,14 +24,14 @@ void Dense(const LayerView& layer, const float* in, Pass& pass) {
 }
 
 // A router chooses a few of many networks for each token (Shazeer et al. 2017). Every token may
-// also pass a shared expert.
+// also use a shared expert.
 void SparseExperts(const LayerView& layer, const float* in, Pass& pass) {
   const LayerPlan& plan = layer.plan;
   const LayerWeights& w = layer.w;
   Scratch& s = pass.scratch();
   pass.MatMul(in, {{w.ffn_gate_inp, s.router}});
   pass.Route(layer);
-  if (w.ffn_latent_down.tensor != nullptr) {  // experts of another width than the stream
+  if (w.ffn_latent_down.tensor != nullptr) {  // experts and stream differ in width
     pass.MatMul(in, {{w.ffn_latent_down, s.expert_in}});
     pass.Experts(layer, s.expert_in, s.expert_out);
     pass.MatMul(s.expert_out, {{w.ffn_latent_up, s.delta}});

@@ -1,9 +1,9 @@
 // The main chapter: a transformer (Vaswani et al. 2017) of the llama family (Touvron et al. 2023),
-// from token ids to logits. It does what plain.cc does, but for all models, and fast. Every line is
+// from token ids to logits. It does what plain.cc does, but fast and for all models. Every line is
 // one operation for the whole batch: pass.h describes the operations, scratch.h the buffers,
-// weights.h the weights. Shapes are rows first, [tokens][width]. Models differ by their layers'
-// plans (config.h) and by which tensors are there, never by name: family_steps.cc has what a Llama
-// lacks, and does nothing for one.
+// weights.h the weights. Shapes are rows first, [tokens][width]. Models differ in their layers'
+// plans (config.h) and in which tensors exist; this code never asks for a model's name.
+// family_steps.cc has the steps that a Llama lacks, which do nothing for one.
 #include "engine/pass/forward.h"
 
 #include "engine/pass/family_steps.h"
@@ -62,7 +62,7 @@ void Layers(const Weights& weights, Pass& pass) {
       residual.AddDelta(w.ffn_sum_norm);
     }
     FinishLayer(layer, residual, pass);
-    pass.EndLayer(i, x);  // progress, and the weights that are read next
+    pass.EndLayer(i, x);  // reports progress, prefetches weights
   }
   residual.End(weights);  // Gemma 3n
 }

@@ -26,15 +26,15 @@ void Forward(const Model& model, std::span<const tokenizer::TokenId> tokens,
              std::span<const SequenceSlice> sequences, Scratch& scratch, kernels::ThreadPool& pool,
              Trace* trace = nullptr);
 
-// The layers alone: from scratch.x to scratch.x, with the sequences of the pass.
+// Runs only the layers, on scratch.x, with the sequences of the pass.
 void Layers(const Weights& weights, Pass& pass);
 
-// Called after SequenceState::Undo() of a batch, inside pool.Run(): recurrent layers run its first
-// n tokens again, from their kept input, without any products.
+// Called after SequenceState::Undo() of a batch, inside pool.Run(). Recurrent layers run its first
+// n tokens again, from their kept input, without matrix products.
 void Replay(const Model& model, size_t n, SequenceState& state, Scratch& scratch,
             kernels::ThreadPool& pool);
 
-// The logits [n][vocab_size] of n tokens of the last batch, from `first` on. Called in pool.Run().
+// Logits [n][vocab_size] of n tokens of the last batch, from `first` on. Called in pool.Run().
 void Logits(const Model& model, size_t first, size_t n, Scratch& scratch, kernels::ThreadPool& pool,
             float* logits, Trace* trace = nullptr);
 

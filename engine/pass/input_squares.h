@@ -1,4 +1,4 @@
-// InputSquares: per column, the sums of squares of each layer matrix's inputs, for pronk imatrix.
+// InputSquares: each layer matrix's sums of squared inputs, by column, for pronk imatrix.
 #pragma once
 
 #include <cstddef>
@@ -16,20 +16,20 @@ namespace engine {
 // Sums over the inputs of one tensor's matrices.
 struct ColumnSquares {
   size_t cols = 0;
-  std::vector<double> sums;      // [n_matrices][cols] of squares
-  std::vector<uint64_t> counts;  // [n_matrices] of inputs
+  std::vector<double> sums;      // [n_matrices][cols]: sums of squares
+  std::vector<uint64_t> counts;  // [n_matrices]: the number of inputs
 };
 using SquaresByTensor = std::map<std::string, ColumnSquares, std::less<>>;
 
 class InputSquares {
  public:
-  // n inputs of `cols` numbers that begin `stride` apart.
+  // Adds n inputs of `cols` numbers that begin `stride` apart.
   struct Inputs {
     const float* data;
     size_t stride, n, cols;
   };
-  // The inputs of the index-th of a tensor's matrices. Tensors outside of layers (embedding,
-  // output) are left out, as in llama.cpp: nearly all of their inputs are never computed.
+  // Adds the inputs of matrix `index` of a tensor. Tensors outside of layers (embedding, output)
+  // are left out, as in llama.cpp: nearly all of their inputs are never computed.
   void Add(const gguf::TensorView* tensor, const Inputs& inputs, size_t index = 0,
            size_t n_matrices = 1);
   // Adds the inputs of experts, `in` [n_tokens][cols]; `chosen` is [n_tokens][n_used]. The inputs

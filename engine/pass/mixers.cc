@@ -9,7 +9,7 @@ namespace {
 
 using Heads = Pass::Heads;
 
-// Attention (Vaswani et al. 2017), with the variants that the plan and the tensors ask for. For a
+// Attention (Vaswani et al. 2017), with the variants that the plan and the tensors require. For a
 // Llama: the products, RoPE in NormAndRope(), Attend() and attn_output; the rest does nothing.
 void Attention(const LayerView& layer, const float* in, Pass& pass) {
   const Config& c = pass.config();
@@ -33,7 +33,7 @@ void Attention(const LayerView& layer, const float* in, Pass& pass) {
                    n_heads);
   pass.ScaleQueries(plan, q);
   if (w.attn_k.tensor == nullptr) {
-    k = v = nullptr;  // the cache has an earlier layer's
+    k = v = nullptr;  // an earlier layer has cached them
   } else {
     const size_t kv = plan.n_kv_heads * length;
     if (w.attn_v.tensor == nullptr) pass.CopyHeads({k, kv, 0}, {v, kv, 0}, 1, kv);  // v = k
@@ -55,8 +55,8 @@ void Attention(const LayerView& layer, const float* in, Pass& pass) {
   pass.Scale(s.delta, c.attention_output_scale);
 }
 
-// Lengths and buffers of latent attention. A head's key has n_unrotated numbers, then n_rope to
-// which RoPE applies; all heads share the latter.
+// Lengths and buffers of latent attention. A head's key has n_unrotated numbers, then n_rope
+// rotated numbers, which all heads share.
 struct LatentBuffers {
   size_t n_unrotated, n_rope;
   float* low;   // [tokens][query_rank]
@@ -64,7 +64,8 @@ struct LatentBuffers {
   float* rest;  // the remaining part of scratch.temp
 };
 
-// Queries [tokens][n_heads][head_key_length] to `out`, perhaps through `low`, [tokens][query_rank].
+// Queries [tokens][n_heads][head_key_length] go to `out`, through `low` [tokens][query_rank] or
+// not.
 void LatentQueries(const LayerView& layer, const float* in, float* low, float* out, Pass& pass) {
   const LayerWeights& w = layer.w;
   if (w.attn_q.tensor != nullptr) {
@@ -92,7 +93,7 @@ const float* LatentCacheAttention(const LayerView& layer, const float* in,
   pass.Rope(plan, key, 1);
   LatentQueries(layer, in, low, wide, pass);
   if (pass.IsWorthExpanding(layer)) {
-    LayerPlan own = plan;  // as if each head had its own keys and values
+    LayerPlan own = plan;  // each expanded head has its own keys and values
     own.key_length = head_key;
     own.value_length = head_value;
     own.rope_offset = n_unrotated;
@@ -113,7 +114,7 @@ const float* LatentCacheAttention(const LayerView& layer, const float* in,
   return wide;
 }
 
-// Older files have one matrix for keys and values, which are expanded and cached. Returns the
+// Older files have one matrix for keys and values, so these are expanded and cached. Returns the
 // heads' outputs.
 const float* ExpandedCacheAttention(const LayerView& layer, const float* in,
                                     const LatentBuffers& buffers, Pass& pass) {
@@ -184,7 +185,7 @@ void ShortConv(const LayerView& layer, const float* in, Pass& pass) {
   pass.MatMul(after, {{w.mixer_out, s.delta}});
 }
 
-// From a delta net's inputs in the scratch buffers to scratch.delta.
+// Runs a delta net on its inputs in the scratch buffers, and writes scratch.delta.
 void FinishDeltaNet(const LayerView& layer, kernels::Activation gate, Pass& pass) {
   Scratch& s = pass.scratch();
   const RecurrentPlan& r = layer.plan.recurrent;
@@ -196,7 +197,7 @@ void FinishDeltaNet(const LayerView& layer, kernels::Activation gate, Pass& pass
   pass.MatMul(s.gate, {{layer.w.mixer_out, s.delta}});
 }
 
-// Decay and gate are as wide as all keys, by a matrix (Ling 3) or two (Kimi Linear, 2025) each.
+// Decay and gate are as wide as all keys. One matrix (Ling 3) or two (Kimi Linear, 2025) make each.
 void DeltaNetByChannel(const LayerView& layer, const float* in, Pass& pass) {
   Scratch& s = pass.scratch();
   const LayerWeights& w = layer.w;

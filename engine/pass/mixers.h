@@ -5,8 +5,8 @@
 
 namespace engine {
 
-// From `in` to scratch.delta, both [tokens][embedding_length]. The layer's plan says which mixers
-// it has (config.h).
+// Reads `in` and writes scratch.delta, both [tokens][embedding_length]. The layer's plan says which
+// mixers it has (config.h).
 void MixTokens(const LayerView& layer, Mixer mixer, const float* in, Pass& pass);
 
 }  // namespace engine

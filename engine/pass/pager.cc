@@ -1,4 +1,4 @@
-// A thread that reads a file's pages ahead of the layers, and drops those behind.
+// A thread that reads a file's pages ahead of the layers, and drops pages behind them.
 #include "engine/pass/pager.h"
 
 #include <algorithm>

@@ -1,12 +1,12 @@
-// Pager: weights of a model larger than memory, read from the disk before their turn.
+// Pager: reads the weights of a model larger than memory from the disk before their turn.
 //
 // By default the system evicts the pages that were used longest ago. Each token goes through the
-// file from beginning to end, so these pages are needed next, and the whole file is read again, one
-// page fault after the other. Instead, the first blocks, as many as fit, stay in memory; each other
+// file from beginning to end, so it needs these pages next, and the whole file is read again, one
+// page fault after the other. Instead, the first blocks, as many as fit, stay in memory. Each other
 // block is prefetched while the two before it are computed, and released after its turn. Experts
-// are prefetched as soon as the router has chosen them, and the least recently used experts are
-// released when memory is full: the system would choose the same, but page by page. This is for the
-// passes of a Session, not those of a Batch or an Embedder.
+// are prefetched as soon as the router has chosen them. The least recently used experts are
+// released when memory is full: the system would choose the same, but page by page. Only the passes
+// of a Session use a pager, not the passes of a Batch or an Embedder.
 #pragma once
 
 #include <condition_variable>
@@ -53,8 +53,8 @@ class Pager {
     std::vector<std::span<const std::byte>> parts;
     uint64_t bytes = 0;
     bool stays = false;
-    uint64_t used = 0;  // an expert: its last call of Expect(), 0 if it is let go
-    std::list<Block*>::iterator place = {};  // its position in in_memory_, unless it was dropped
+    uint64_t used = 0;                       // an expert: its last call of Expect(); 0: released
+    std::list<Block*>::iterator place = {};  // its position in in_memory_, unless released
     void Add(std::span<const std::byte> part);
   };
   void Queue(const Block& block, Advice advice);
@@ -65,7 +65,7 @@ class Pager {
   std::vector<Block> blocks_;                // one for each layer, then the output matrix
   std::vector<std::vector<Block>> experts_;  // [layer][expert]
   uint64_t room_for_experts_ = 0;
-  std::list<Block*> in_memory_;  // experts, from the longest unused
+  std::list<Block*> in_memory_;  // experts, longest unused first
   uint64_t expert_bytes_ = 0;    // the sizes of the experts in memory
   uint64_t n_expected_ = 0;      // calls of Expect()
   // Large prefetch requests block on the disk, so a thread makes them.

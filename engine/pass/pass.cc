@@ -1,5 +1,5 @@
 // The operations: each splits its rows among threads and calls kernels/. pass_attention.cc has
-// attention, pass_recurrent.cc what recurrent layers have instead.
+// attention, pass_recurrent.cc the operations of recurrent layers.
 #include "engine/pass/pass.h"
 
 #include <algorithm>
@@ -172,7 +172,7 @@ void Pass::Rope(const LayerPlan& plan, float* heads, size_t n_heads) {
   if (plan.rope == LayerPlan::kNoRope) return;
   const RopeConfig& rope = config_.ropes[plan.rope];
   const size_t n_pairs = rope.n_dims / 2;
-  size_t offset = 0;  // where this rope's angles begin, after those of earlier ropes
+  size_t offset = 0;  // where this RoPE's angles begin, after earlier RoPEs' angles
   for (size_t i = 0; i < plan.rope; ++i) offset += n_tokens_ * (config_.ropes[i].n_dims / 2);
   EachToken("rope", [&](size_t t) {
     const size_t at = offset + t * n_pairs;
@@ -324,8 +324,8 @@ void Pass::StatisticalTopK(float deviations, size_t width, float* gate) {
 }
 
 void Pass::RefineLogits(const WeightView& output, float* logits) {
-  // Logits more than 6 below the largest stay as they are: such a token is less than exp(-6),
-  // 1/400, times as likely.
+  // Logits more than 6 below the largest are not refined: such a token is less than exp(-6), 1/400,
+  // times as likely.
   constexpr float kMargin = 6;
   const float scale = std::max(std::abs(config_.logit_scale), 1e-6f);
   kernels::RefineLargest(pool_, {output, logits, output.rows, output.bias}, kMargin / scale,

@@ -40,7 +40,7 @@ struct KeptInput {
 
 class Pass {
  public:
-  // sequences: as in Forward(); empty for operations that do not depend on positions.
+  // sequences: as for Forward(); empty for operations that do not depend on positions.
   Pass(const Config& config, size_t n_tokens, Scratch& scratch, kernels::ThreadPool& pool,
        std::span<const SequenceSlice> sequences = {})
       : config_(config),
@@ -65,10 +65,9 @@ class Pass {
   // --- Input and output ---
   // out[t] = the embedding's row of tokens[t], times the model's embedding_scale.
   void Embed(const WeightView& token_embd, std::span<const tokenizer::TokenId> tokens, float* out);
-  // Adds to x the vectors of the tokens' positions and of the first type of token, and norms the
-  // sum.
+  // Adds to x the vectors of the tokens' positions and of the first token type, and norms the sum.
   void EmbedPositions(const Weights& w, float* x);
-  // Writes the cosines and sines of the angles of the batch's positions, for Rope().
+  // Writes the cosines and sines of the batch's angles, for Rope().
   void FillRopeAngles();
   // Fills scratch.per_layer, [n_tokens][n_layers][per_layer_length], with "per-layer embeddings":
   // the scaled sum of a projection of x (the tokens' embeddings) and a row of per_layer_token_embd.
@@ -77,10 +76,10 @@ class Pass {
   // gate = activation(gate) * the layer's part of scratch.per_layer. gate is
   // [n_tokens][per_layer_length].
   void GateByLayer(size_t layer, float* gate);
-  // Called after each layer: for the trace, for progress reports, and for the pager, which reads
-  // the weights of the next layers.
+  // Called after each layer, for the trace, for progress reports, and for the pager, which reads
+  // the next layers' weights.
   virtual void EndLayer(size_t layer, const float* x);
-  // Multiplies the rows of the likeliest tokens more exactly, after their product.
+  // After their product, computes the logits of the likeliest tokens again, more exactly.
   void RefineLogits(const WeightView& output, float* logits);
   // Applies the model's logit_scale and logit_softcap to rows [n_tokens][vocab_size].
   void FinishLogits(float* logits);
@@ -125,10 +124,10 @@ class Pass {
   // value_length are a head's.
   virtual void Attend(const LayerView& layer, float* q, float* k, float* v,
                       bool expands_latents = false);
-  // Whether Attend() with expands_latents takes fewer operations than attention to the latent
+  // Whether Attend() with expands_latents needs fewer operations than attention to the latent
   // vectors themselves.
   virtual bool IsWorthExpanding(const LayerView& layer) const;
-  // Numbers by token and head. Strides, in floats, lead from one token or head to the next.
+  // Numbers by token and head. The strides, in floats, lead from one token or head to the next.
   struct Heads {
     float* data;
     size_t token_stride;
@@ -157,14 +156,14 @@ class Pass {
 
   // --- Products ---
   // out[t] = weights . in[t] + bias for each output; in is [n_tokens][weights.cols]. An output
-  // whose matrix the file lacks is skipped: `out` keeps what it has.
+  // whose matrix the file lacks is skipped, and its `out` is unchanged.
   struct Output {
     const WeightView& weights;
     float* out;         // [n_tokens][weights.rows]
     size_t stride = 0;  // floats from token to token; 0: weights.rows
   };
   void MatMul(const float* in, std::initializer_list<Output> outputs);
-  // out = activation(gate . in) * (up . in). `limit` is that of Activation::kLimitedSilu.
+  // out = activation(gate . in) * (up . in). `limit` is the limit of Activation::kLimitedSilu.
   void GatedMatMul(const float* in, const WeightView& gate, const WeightView& up, float limit,
                    float* out);
   // Chooses each token's n_experts_used experts by its logits, scratch.router. Writes them to
@@ -188,8 +187,8 @@ class Pass {
   void Add(float* x, const float* y, float factor);  // x += factor * y
 
  protected:
-  // Called before and after each operation, for the trace. `bytes` is what the operation reads of
-  // tables and states; TracedPass counts the weights of products.
+  // Called before and after each operation, for the trace. `bytes` is the number of bytes of tables
+  // and states that the operation reads; TracedPass counts the weights of products.
   virtual void BeginOperation(std::string_view /*kind*/, uint64_t /*bytes*/) {}
   virtual void EndOperation() {}
   // These two are MatMul() and GatedMatMul() after Transformed(): they quantize the input and call

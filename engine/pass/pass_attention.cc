@@ -1,9 +1,9 @@
 // Pass::Attend(), at the end, and the functions that it calls for a cache of 8 or 4 bits.
 //
 // Keys and values in blocks (Q8_0, Q4_0) are multiplied by a Hadamard matrix before they are
-// stored, which spreads the large numbers of a few channels over all of them. Queries are
-// multiplied by it as well, which leaves the scores unchanged, and the means of values by its
-// inverse, which is the matrix itself. The trace calls this step "hadamard".
+// stored, which spreads the large numbers of a few channels over all channels. Queries are
+// multiplied by the same matrix, which leaves the scores unchanged. The means of values are
+// multiplied by its inverse, which is the matrix itself. The trace calls this step "hadamard".
 #include <algorithm>
 
 #include "engine/pass/pass.h"
@@ -14,16 +14,16 @@
 
 namespace engine {
 
-// The layout of a layer's caches, one for each sequence. Some may have quantized blocks (Q8_0,
-// Q4_0).
+// The layout of a layer's caches, one for each sequence. Some caches may have quantized blocks
+// (Q8_0, Q4_0).
 struct Pass::CacheLayout {
   CacheLayout(const LayerView& view, std::span<const SequenceSlice> sequences)
       : layer(CacheOf(view)), values_in_keys(view.plan.values_in_keys) {
     const kernels::KvLayer& cache = sequences[0].state.layer(layer);
     key_width = cache.n_kv_heads * cache.key_length;
     value_width = cache.n_kv_heads * cache.value_length;
-    // Rows of the matrices: the largest power of two that divides the length; of latent vectors it
-    // also divides the length of the value inside.
+    // Rows of the matrices: the largest power of two that divides the length. For latent vectors it
+    // also divides the length of the value that the key contains.
     const auto rows_for = [](size_t length) { return length & -length; };
     value_rows = rows_for(cache.value_length);
     key_rows = std::min(rows_for(cache.key_length), values_in_keys ? value_rows : SIZE_MAX);
@@ -33,7 +33,7 @@ struct Pass::CacheLayout {
         sequences, [&](const SequenceSlice& sequence) { return ValuesAreBlocks(sequence); });
   }
 
-  // Whether a sequence's keys, or values, are blocks.
+  // Whether a sequence's keys, or its values, are stored in blocks.
   bool KeysAreBlocks(const SequenceSlice& sequence) const {
     return kernels::IsBlocks(sequence.state.layer(layer).type.k);
   }
@@ -44,7 +44,7 @@ struct Pass::CacheLayout {
 
   size_t layer;
   bool values_in_keys, any_keys, any_values;
-  size_t key_width, value_width;  // numbers of a token
+  size_t key_width, value_width;  // numbers per token
   size_t key_rows, value_rows;
 };
 
@@ -72,9 +72,9 @@ bool Pass::IsWorthExpanding(const LayerView& layer) const {
   return saved > 0;
 }
 
-// A vector that is added to all keys adds the same to all scores of a query, which cancels in the
-// softmax. Qwen 2's key biases are a hundred times as large as the rest of its keys, in pairs that
-// hardly rotate.
+// A vector that is added to all keys adds the same number to all scores of a query, which cancels
+// in the softmax. Qwen 2's key biases are a hundred times as large as the rest of its keys, in
+// pairs that hardly rotate.
 std::vector<float> Pass::CommonKeys(const LayerView& layer, const SequenceSlice& sequence) const {
   const LayerPlan& plan = layer.plan;
   const LayerWeights& w = layer.w;
@@ -99,7 +99,7 @@ void Pass::TransformHeads(float* heads, size_t n, size_t rows) {
 void Pass::TransformForCache(const LayerView& layer, const CacheLayout& caches, float* q, float* k,
                              float* v) {
   const size_t query_width = layer.plan.n_heads * layer.plan.key_length;
-  std::vector<std::vector<float>> common(sequences_.size());  // left out of the stored keys
+  std::vector<std::vector<float>> common(sequences_.size());  // subtracted from the stored keys
   for (size_t sequence = 0; sequence < sequences_.size(); ++sequence) {
     if (k != nullptr && caches.KeysAreBlocks(sequences_[sequence]))
       common[sequence] = CommonKeys(layer, sequences_[sequence]);

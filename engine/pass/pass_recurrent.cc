@@ -8,7 +8,7 @@
 namespace engine {
 namespace {
 
-// The inputs that are kept for Undo(): the convolution's, then those of the recurrence.
+// The inputs that are kept for Undo(): the convolution's input, then the recurrence's inputs.
 std::array<KeptInput, 3> KeptInputs(const RecurrentPlan& r, Scratch& s,
                                     const SequenceState::Recurrent& state) {
   return {{{s.conv_in, state.conv_in, r.channels},

@@ -11,9 +11,9 @@
 namespace engine {
 
 // Pools the vectors that Forward() left in scratch.x. They belong to several whole texts that end
-// at these indices, or, if there is one end, to the next tokens of a text of which `done` tokens
-// were pooled before. pooled is [texts][embedding_length], zeros before the first token. Called
-// inside pool.Run().
+// at these indices. If there is only one end, they belong to the next tokens of a text of which
+// `done` tokens were pooled before. pooled is [texts][embedding_length], zeros before the first
+// token. Called inside pool.Run().
 void Pool(const Model& model, Pooling pooling, std::span<const size_t> ends, size_t done,
           Scratch& scratch, kernels::ThreadPool& pool, float* pooled);
 

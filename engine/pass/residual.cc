@@ -1,4 +1,4 @@
-// One residual stream, or several with predictions and corrections.
+// Updates one residual stream, or predicts and corrects several.
 #include "engine/pass/residual.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ void SetL2Norm(float norm, size_t n, float* x) {
   kernels::Scale(x, own > 0 ? norm / own : 0, n);
 }
 
-// Matrix i of a stack that has one for each stream but the first.
+// Matrix i of a stack with a matrix for each stream but the first.
 WeightView MatrixOf(const ExpertsView& stack, size_t i) {
   WeightView view;
   static_cast<kernels::Matrix&>(view) = stack.expert(i);
@@ -125,7 +125,7 @@ std::array<float*, ResidualStream::kMaxStreams> ResidualStream::RowsOf(size_t to
   return rows;
 }
 
-// The router's n_residual_streams numbers of each token of `in`, times `coefs`:
+// The router's n_residual_streams numbers for each token of `in`, times `coefs`:
 // [tokens][coefs.rows].
 const float* ResidualStream::Coefficients(const LayerWeights& w, const WeightView& coefs,
                                           const float* in) {

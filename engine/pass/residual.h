@@ -1,7 +1,7 @@
 // The residual stream, which layers read and add to. Most models have one vector per token, x. With
-// "alternating updates" (AltUp, Baykal et al. 2023) there are several: a layer computes only on the
-// first stream; the other streams are predicted before the layer, and corrected after it by the
-// change of the first.
+// "alternating updates" (AltUp, Baykal et al. 2023) there are several streams. A layer computes
+// only on the first. The other streams are predicted before the layer, and corrected after it by
+// the first stream's change.
 #pragma once
 
 #include <array>
@@ -23,18 +23,18 @@ class ResidualStream {
 
   // Makes the streams from the tokens' embeddings, x.
   void Begin(const Weights& weights);
-  // Before a layer: predicts all streams; x becomes the first.
+  // Before a layer: predicts all streams; x becomes the first stream.
   void BeginLayer(const LayerWeights& w);
   // x = stream_scale * x + residual_scale * s.delta, which is a mixer's or network's output. Then x
   // is normed if the norm has weights.
   void AddDelta(const NormView& norm);
-  // After a layer: corrects all streams by the change of the first, from its prediction to x.
+  // After a layer: corrects all streams by the change of the first one, from its prediction to x.
   void EndLayer(const LayerWeights& w);
   // The gate of a per-layer embedding: x, or the first stream scaled. Then s.delta, computed from
-  // that embedding, is added to x or to the other streams.
+  // that embedding, is added to x, or to all streams but the first.
   const float* PerLayerGate(const LayerWeights& w);
   void AddPerLayer();
-  // After all layers: x = mean of the streams, each scaled to the first's norm.
+  // After all layers: x = the mean of the streams, each scaled to the first stream's norm.
   void End(const Weights& weights);
 
  private:

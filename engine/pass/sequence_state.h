@@ -21,24 +21,24 @@ namespace engine {
 // The most tokens in a pass that generates. In passes up to this size a token's results have the
 // same bits as in a pass of its own.
 inline constexpr size_t kMaxDecodeTokens = kernels::kMaxInvariantTokens;
-// The most drafts in such a pass: all tokens but the first.
+// The most drafts in such a pass: every token but the first.
 inline constexpr size_t kMaxDrafts = kMaxDecodeTokens - 1;
 
 class SequenceState {
  public:
-  static constexpr size_t kSnapshots = 4;  // how many states of the recurrent layers it keeps
+  static constexpr size_t kSnapshots = 4;  // the most snapshots of the recurrent layers
 
   struct Size {
-    size_t capacity = 0;  // how many positions it has
+    size_t capacity = 0;  // the number of positions
     size_t batch = 0;     // the largest number of tokens in a pass
     size_t max_undo = 0;  // the largest number of tokens that Undo() can take back
     kernels::KvTypes kv_type = {};
   };
-  // Reserves memory that becomes resident as positions are written. Throws std::bad_alloc.
+  // Reserves memory, which becomes resident as positions are written. Throws std::bad_alloc.
   SequenceState(const Config& config, const Size& size);
 
-  // Makes room for more positions. The contents are kept, in new buffers. If it throws
-  // std::bad_alloc, nothing is lost.
+  // Makes room for more positions. New buffers get the contents. If it throws std::bad_alloc,
+  // nothing is lost.
   void Grow(const Config& config, size_t capacity);
 
   // The bytes reserved. A double, so that no request of a file or a user can overflow.
@@ -48,7 +48,7 @@ class SequenceState {
   struct Recurrent {
     float* history;   // [n_taps - 1][channels] the convolution's last inputs
     float* matrices;  // [n_value_heads][key_length][value_length]
-    // If the next batch may be undone, this gets a copy of both from before it. Otherwise null.
+    // A copy of both from before the next batch, if that may be undone; otherwise null.
     float* before;
     // The recurrence's input of the last batch that could be undone:
     float* conv_in;  // [max_undo][channels]
@@ -69,11 +69,11 @@ class SequenceState {
   // Called after each batch: positions before `end` are stored.
   void Extend(size_t end);
   // Forgets the last batch, announced by ExpectUndo(), from `position` on. Recurrent layers return
-  // to their state before it; its input stays in conv_in, alpha and beta for Replay() (forward.h).
+  // to their state before it; conv_in, alpha and beta keep its input for Replay() (forward.h).
   void Undo(size_t position);
-  // The next batch may be abandoned: copies the recurrent layers' states.
+  // Announces that the next batch may be abandoned: copies the recurrent layers' states.
   void ExpectAbandon() { std::copy_n(now(), n_floats_, copy(before_)); }
-  // That batch, up to `end`, was not finished: returns to the state before it.
+  // Abandons that batch, which stored at most positions before `end`: returns to the state before.
   void Abandon(size_t end);
   // Copies the recurrent layers' states, so that Rewind() can return to this position. The newest
   // snapshot replaces the earliest if there are kSnapshots.
@@ -115,11 +115,11 @@ class SequenceState {
 
   Size size_;
   size_t bytes_;
-  size_t position_ = 0;                 // the next token's
+  size_t position_ = 0;                 // the next token's position
   size_t end_ = 0;                      // the furthest position that was written
   size_t restored_ = 0;                 // the position of the last Restore()
   size_t n_floats_ = 0;                 // numbers in the states of all recurrent layers
-  size_t now_ = 0, before_ = 0;         // indices of the current copy and of the earlier one
+  size_t now_ = 0, before_ = 0;         // indices of the current and the earlier copy
   std::unique_ptr<float[]> recurrent_;  // [copies][n_floats], then the inputs of all layers
   bool may_undo_ = false;
   std::vector<Kept> kept_;  // sorted by position

@@ -24,7 +24,7 @@ struct TraceWeights {
 
 struct TraceOperation {
   std::string_view kind;              // "norm", "matmul", "rope", ...
-  std::vector<TraceWeights> weights;  // those of a product
+  std::vector<TraceWeights> weights;  // a product's weights
   uint64_t bytes = 0;                 // read from weights or cache
   double flops = 0;                   // multiplications and additions of products and attention
   double seconds = 0;

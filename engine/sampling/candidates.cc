@@ -1,4 +1,4 @@
-// Candidates stay a row of floats while they can, see candidates.h.
+// Candidates stay a row of floats as long as possible (candidates.h).
 #include "engine/sampling/candidates.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using tokenizer::TokenId;
 // Calls range(begin, end) for each run of bits that are set, of the first n.
 template <class Range>
 void EachRun(std::span<const uint64_t> bits, size_t n, Range range) {
-  size_t begin = 0, end = 0;  // the current run, which may go on
+  size_t begin = 0, end = 0;  // the current run, which may continue
   for (size_t word = 0; word < bits.size(); ++word) {
     for (uint64_t left = bits[word]; left != 0;) {
       const auto low = static_cast<size_t>(std::countr_zero(left));
@@ -45,7 +45,7 @@ float Comparable(float logit) {
 }
 
 Candidates::Candidates() {
-  constexpr size_t kReserved = 4096;  // more grow as they come
+  constexpr size_t kReserved = 4096;  // a longer list grows when needed
   changes_.reserve(kReserved);
   earlier_.reserve(kReserved);
 }
@@ -122,7 +122,7 @@ bool Candidates::DropBroken() {
 }
 
 // Searches a run of logits, whose first id is `first`, for the most likely candidate. Returns
-// whether all its logits are finite.
+// whether all logits of the run are finite.
 bool Candidates::SearchBest(size_t first, std::span<const float> run) {
   const kernels::Largest found = kernels::FindLargest(run.data(), run.size());
   const size_t i = found.index;
@@ -173,7 +173,7 @@ Candidate Candidates::Best() {
   List();
   if (n_sorted_ > 0) return items_[0];
   Candidate best = items_[0];
-  for (const Candidate& c : items_) {  // hardly ever more than one comparison
+  for (const Candidate& c : items_) {  // almost never more than one comparison
     if (c.logit >= best.logit && MoreLikely(c, best)) best = c;
   }
   return best;
@@ -200,7 +200,7 @@ size_t Candidates::SortAtLeast(float min_logit) {
 }
 
 void Candidates::KeepTop(size_t n) {
-  // A row's n most likely are at least the n-th of the maxima of its parts.
+  // A row's n most likely logits are at least the n-th largest of the maxima of its parts.
   constexpr size_t kParts = 256;
   if (is_row_ && n > 0 && n < kParts && kParts < row_.size()) {
     logits_.clear();

@@ -50,7 +50,7 @@ class Candidates {
   // Adds to the logits of these ids (ascending), and drops candidates whose logit becomes infinite.
   // Call it only while all logits are finite and the candidates are in the order of ids.
   void AddBiases(std::span<const std::pair<tokenizer::TokenId, float>> biases);
-  // The most likely candidate; of equally likely ones, that with the lowest id.
+  // The most likely candidate; if several are equally likely, the one with the lowest id.
   Candidate Best();
   // Puts the n most likely candidates first, in the order of MoreLikely.
   void SortTop(size_t n);
@@ -97,9 +97,9 @@ class Candidates {
   // softmax(logits), in the candidates' order. The next call reuses the buffer.
   std::span<const double> Probabilities();
 
-  // For a step that sorts candidates by another number. Ranking() is a buffer with an entry per
-  // candidate, which the step fills and sorts. KeepRanked() then keeps the candidates of the first
-  // n entries, in their old order.
+  // These serve a step that sorts candidates by another number. Ranking() is a buffer with an entry
+  // per candidate, which the step fills and sorts. KeepRanked() then keeps the candidates of the
+  // first n entries, in their old order.
   struct Ranked {
     double distance;
     double probability;
@@ -134,8 +134,8 @@ class Candidates {
   void NoteChanged(Candidate changed);
   bool SearchBest(size_t first, std::span<const float> run);
   void TakeBest(Candidate candidate);
-  // Calls run(id, logits) for each run of allowed and unchanged logits, the first of which has this
-  // id, and change(candidate) for each change, in the order of ids.
+  // Calls run(id, logits) for each run of allowed, unchanged logits, whose first logit belongs to
+  // this id, and change(candidate) for each change, in the order of ids.
   template <class Run, class Changed>
   void EachPart(Run run, Changed change) const;
 
@@ -144,11 +144,11 @@ class Candidates {
   std::span<const float> row_;
   std::span<const uint64_t> allowed_;
   std::vector<Candidate> changes_, earlier_;  // logits that differ from the row's, by id
-  static constexpr float kDropped = -std::numeric_limits<float>::infinity();  // among changes
+  static constexpr float kDropped = -std::numeric_limits<float>::infinity();  // in changes_
   size_t n_in_row_ = 0;            // the ids that are allowed and not dropped
   std::optional<Candidate> best_;  // the best of the row, if it is known
   std::vector<Candidate> items_;
-  size_t n_sorted_ = 0;        // how many items at the front are in their final places
+  size_t n_sorted_ = 0;        // how many items at the front are sorted
   bool by_id_ = true;          // items are in the order of ids
   std::vector<float> logits_;  // the items' logits, side by side for kernels
   std::vector<double> probabilities_;

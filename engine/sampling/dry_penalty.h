@@ -1,5 +1,5 @@
 // DRY, "don't repeat yourself" (p-e-w 2024, pull request 5677 of text-generation-webui): penalizes
-// tokens that would continue a repetition, the more the longer it is.
+// tokens that would continue a repetition. A longer repetition gives a larger penalty.
 //
 // Let m be the length of the longest suffix of the text that also occurs before an earlier token x
 // and contains no sequence breaker. If x is no breaker and m >= allowed_length, the logit of x
@@ -18,8 +18,8 @@
 
 namespace engine {
 
-// Breakers: tokens that contain one of these texts, ascending. Throws engine::Error if
-// one of them is in no token.
+// Breakers: the ascending ids of tokens that contain one of these texts. Throws engine::Error if no
+// token contains one of the texts.
 std::vector<tokenizer::TokenId> TokensWith(const std::vector<std::string>& texts,
                                            const tokenizer::Tokenizer& tokenizer);
 
@@ -29,7 +29,7 @@ class DryPenalty {
              const pronk::Dry& options, std::span<const tokenizer::TokenId> breakers);
 
  private:
-  // For each token that followed a repetition, the longest one's length; ascending ids.
+  // For each token that followed a repetition, the longest repetition's length; ids ascend.
   void FindRepetitions(std::span<const tokenizer::TokenId> text,
                        std::span<const tokenizer::TokenId> breakers);
 

@@ -68,7 +68,7 @@ Sampler::Sampler(Sampling options, std::vector<TokenId> breakers)
       breakers_(std::move(breakers)),
       random_(static_cast<uint64_t>(options_.seed.value)),
       mu_(2.0 * options_.mirostat.tau) {
-  constexpr int kReserved = 4096;  // a larger buffer grows as it fills
+  constexpr int kReserved = 4096;  // a larger buffer grows when needed
   const int max_recent = options_.repeat_last_n;
   recent_.reserve(
       static_cast<size_t>(max_recent < 0 ? kReserved : std::min(max_recent, kReserved)));
@@ -86,8 +86,8 @@ bool Sampler::IsGreedy() const { return options_.temperature < kMinTemperature; 
 
 bool Sampler::IsUsed(SamplerStep step) const {
   if (step == SamplerStep::kPenalties || step == SamplerStep::kDry) return true;
-  // The steps other than penalties, DRY and temperature truncate: greedy sampling takes the best
-  // token in any case, and Mirostat truncates by itself.
+  // All steps except penalties, DRY and temperature truncate. Greedy sampling takes the best token
+  // in any case, and Mirostat truncates by itself.
   if (IsGreedy()) return false;
   return options_.mirostat.version == 0 || step == SamplerStep::kTemperature;
 }
@@ -141,11 +141,11 @@ size_t Sampler::Draw() {
     left -= probabilities[i];
     if (left < 0) return i;
   }
-  return probabilities.size() - 1;  // rounding left a remainder
+  return probabilities.size() - 1;  // because of rounding
 }
 
 TokenId Sampler::DrawByMirostat() {
-  // The surprisal, -log2 p, is from before any token is dropped.
+  // The surprisal, -log2 p, is computed before any token is dropped.
   const double max = candidates_.Best().logit;
   const std::span<const double> probabilities = candidates_.Probabilities();
   const double best = std::log2(*std::max_element(probabilities.begin(), probabilities.end()));

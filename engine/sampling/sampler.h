@@ -36,9 +36,9 @@ class Sampler {
 
   // Draws the next token after `text`, in which the penalties look for repetitions. The same
   // options, logits and text give the same token on every machine. `allowed` has a bit for each id,
-  // as in Candidates::Assign(), at least one of them set; no step sees the other tokens. An empty
-  // `allowed` allows every token. If a single token is allowed, no random number is drawn. Throws
-  // engine::Error if the logits are not numbers (a broken model).
+  // as in Candidates::Assign(), and at least one bit is set; steps see only allowed tokens. An
+  // empty `allowed` allows every token. If a single token is allowed, no random number is drawn.
+  // Throws engine::Error if the logits are not numbers (a broken model).
   tokenizer::TokenId Sample(std::span<const float> logits, std::span<const uint64_t> allowed = {},
                             std::span<const tokenizer::TokenId> text = {});
   // Whether some logits of allowed tokens were not finite, because of broken weights. Such tokens

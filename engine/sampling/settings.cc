@@ -1,4 +1,4 @@
-// The rows of the table, and how a value is read from text, from a number and from a file.
+// The rows of the table, and functions that read a value from text, from a number and from a file.
 #include "engine/sampling/settings.h"
 
 #include <algorithm>
@@ -71,7 +71,7 @@ std::string ReadInto(std::vector<std::pair<TokenId, float>>& biases, const std::
   return "";
 }
 
-// Calls work(variable, its value) if that is a number; a variable may keep its value's origin, too.
+// Calls work(variable, its value) if the value is a number; a variable may keep its value's origin.
 template <class Work>
 void VisitNumber(const Setting::Variable& variable, Work work) {
   std::visit(
@@ -260,7 +260,7 @@ std::vector<std::string> ReadSampling(const gguf::Metadata& metadata, Sampling& 
   for (const gguf::Metadata::Entry& entry : metadata.entries()) {
     if (!entry.key.starts_with(prefix) || std::ranges::count(known, entry.key) > 0) continue;
     notes.push_back(std::string(entry.key) + ": there is no such sampler here");
-    break;  // one is enough to say: a file can have any number of them
+    break;  // one message is enough: a file can have any number of errors
   }
   return notes;
 }
@@ -270,7 +270,7 @@ std::vector<std::string> ResolveSampling(const gguf::Metadata& metadata,
                                          Sampling& sampling) {
   std::vector<std::string> notes = ReadSampling(metadata, sampling);
   for (const Setting& setting : Settings(sampling)) {
-    // A seed may be more than a double tells apart.
+    // A double cannot represent every seed.
     const bool may_be_large = setting.name == "seed" && sampling.seed >= -1;
     if (setting.is_number() && !may_be_large)
       CheckRange(setting.name, setting.Get(), setting.low, setting.high);

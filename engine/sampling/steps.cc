@@ -28,12 +28,12 @@ void TopP(Candidates& candidates, float p) {
   if (p >= 1.0f) return;
   const double max = candidates.Best().logit;
   const double total = candidates.SumOfExp(static_cast<float>(max));
-  // Candidates with probabilities below (1 - p) / n sum to less than 1 - p, so the nucleus needs
-  // none of them. Half of that threshold is used, to allow for rounding.
+  // Candidates with probabilities below (1 - p) / n sum to less than 1 - p, so the nucleus does not
+  // need them. Half of that threshold allows for rounding.
   const double min_probability =
       std::min(1.0 - p, 1.0) / (2.0 * static_cast<double>(candidates.size()));
   candidates.KeepAtLeast(static_cast<float>(max + std::log(min_probability * total)));
-  // A nucleus is usually small: sort less likely ones only until it is found.
+  // A nucleus is usually small: sort less likely candidates only until it is complete.
   double sum = 0;
   size_t kept = 0;
   for (double likely = (1.0 - p) / 16; kept < candidates.size(); likely /= 8) {

@@ -1,4 +1,4 @@
-// Generates several texts by passes that they share.
+// Generates several texts in shared passes.
 #include "engine/session/batch.h"
 
 #include <algorithm>
@@ -71,8 +71,8 @@ size_t Batch::Add(Session& session, std::span<const TokenId> prompt, GenerateOpt
   return n_added_++;
 }
 
-// Picks the text's next tokens, and reads them unless there is only one, left for the shared pass.
-// Returns false if the text has ended.
+// Picks the text's next tokens. Reads them, except a single token, which is left for the shared
+// pass. Returns false if the text has ended.
 bool Batch::Advance(Text& text, bool is_alone) {
   if (text.unread.empty()) text.unread = text.generation.Next();
   if (text.unread.empty()) {
@@ -83,7 +83,7 @@ bool Batch::Advance(Text& text, bool is_alone) {
     text.generation.RunPicked();
     text.unread = {};
   }
-  if (!is_alone) text.session.ReleaseScratch();  // also that of a text that was alone
+  if (!is_alone) text.session.ReleaseScratch();  // also if the text was alone before
   return true;
 }
 
@@ -100,11 +100,11 @@ std::vector<Batch::Ended> Batch::Step() {
   for (size_t i = 0; i < texts_.size();) {
     const auto place = texts_.begin() + static_cast<ptrdiff_t>(i);
     std::unique_ptr<Text> text = std::move(*place);
-    texts_.erase(place);  // it is gone if this throws
+    texts_.erase(place);  // if this throws, the text is gone
     if (!Advance(*text, is_alone)) continue;
     texts_.insert(texts_.begin() + static_cast<ptrdiff_t>(i++), std::move(text));
   }
-  auto texts = std::exchange(texts_, {});  // a pass that throws ends all
+  auto texts = std::exchange(texts_, {});  // if a pass throws, all texts end
   std::vector<Session::TextAndToken> next;
   next.reserve(texts.size());
   for (const auto& text : texts) {

@@ -1,6 +1,6 @@
-// Batch: several texts generated together. A token of each goes through one pass, which reads the
-// weights once for all; attention and recurrences look at each text's own state. A text has the
-// same bits as alone, whatever other texts are there (engine/README.md, Guarantees).
+// Batch: several texts generated together. One pass runs a token of each text and reads the weights
+// once; attention and recurrences use each text's own state. A text has the same bits as alone,
+// whatever other texts are in the batch (engine/README.md, Guarantees).
 #pragma once
 
 #include <cstddef>
@@ -31,15 +31,14 @@ class Batch {
     size_t number;
     GenerateResult result;
   };
-  // Adds a token to each text, or several that its grammar forces, and returns those that have
+  // Adds a token to each text, or several that its grammar forces. Returns the texts that have
   // ended. An exception from a text's callback ends only that text, and the next call continues the
-  // others; an exception from a pass ends all texts.
+  // other texts; an exception from a pass ends all texts.
   std::vector<Ended> Step();
 
   size_t size() const { return texts_.size() + ended_.size(); }  // texts not yet returned
 
-  // Session::DecodeTogether() of any number of sessions, except those whose texts are in this
-  // batch.
+  // Session::DecodeTogether() of any number of sessions whose texts are not in this batch.
   void Decode(std::span<const Session::TextAndToken> next);
   const kernels::ThreadPool& pool() const { return pool_; }
 
@@ -48,7 +47,7 @@ class Batch {
     size_t number;
     Session& session;
     Generation generation;
-    std::span<const tokenizer::TokenId> unread = {};  // what generation.Next() returned
+    std::span<const tokenizer::TokenId> unread = {};  // the result of generation.Next()
   };
   bool Advance(Text& text, bool is_alone);
 

@@ -19,7 +19,7 @@ constexpr CallForm Lfm2(std::string_view mark) {
           .is_list = true};
 }
 
-// The first whose mark is in the template applies.
+// The first form whose mark is in the template applies.
 constexpr auto kForms = std::to_array<CallForm>({
     {"<|tool_call>", "<|tool_call>", "<tool_call|>", Body::kGemma, {"call:", "<|\"|>"}},  // Gemma 4
     {"<start_function_call>",

@@ -27,10 +27,10 @@ struct CallForm {
   };
 
   std::string_view mark;         // a text in the template
-  std::string_view open, close;  // close may be missing, or "": up to the next or the end
+  std::string_view open, close;  // close may be missing; "": at the next open or the end
   Body body;
   std::array<std::string_view, 7> parts = {};   // marks inside the body
-  std::array<std::string_view, 2> around = {};  // around all calls; not text
+  std::array<std::string_view, 2> around = {};  // marks around all calls; not text
   bool is_whole = false;  // an answer is a call from its first byte or from around[0] on
   bool is_list = false;   // all calls are one list between open and close
 
@@ -38,16 +38,16 @@ struct CallForm {
   bool MayLackOpen() const { return body == Body::kParameters && !parts[0].empty(); }
   // Objects have the keys that most families use.
   bool IsPlainObject() const { return body == Body::kObject && parts[1].empty(); }
-  // All of these that may be control tokens, which are decoded to text only on request.
+  // All marks that may be control tokens, which are decoded to text only on request.
   std::vector<std::string_view> Marks() const;
 };
 
-// The form whose mark is in a template's source, or null.
+// The form whose mark a template's source has, or null.
 const CallForm* FindCallForm(std::string_view template_source);
 
 // With the function's name, this replaces gpt-oss's header of a message to a function (thinking.h).
 inline constexpr std::string_view kCallHeader = "<|channel|>to=functions.";
-// How gpt-oss and DeepSeek R1 spell further parts.
+// Further marks of gpt-oss and DeepSeek R1.
 inline constexpr std::string_view kBlockOfCode = "\n```json\n", kBlockEnd = "```";
 // Kimi writes this before the name of a function.
 inline constexpr std::string_view kKimiPrefix = "functions.";

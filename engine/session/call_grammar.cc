@@ -23,14 +23,13 @@ using grammar::RuleId;
 using grammar::StateId;
 using Body = CallForm::Body;
 
-// Limits on white space between two parts of a call, so that a model cannot fill the context with
-// it.
+// Limits on white space between two parts of a call: a model must not fill the context with it.
 constexpr uint32_t kMostLines = 2, kMostSpaces = 8;
 constexpr grammar::CodePoint kTab = '\t';
 constexpr uint32_t kMostCalls = 16;     // a model might call without end
 constexpr uint32_t kMostThoughts = 4;   // messages of thinking before a call in channels
 constexpr uint32_t kMistralIdSize = 9;  // letters and digits
-constexpr uint32_t kMostDigits = 4;     // digits of the number of a call
+constexpr uint32_t kMostDigits = 4;     // digits of a call's number
 
 struct Argument {
   std::string key;
@@ -40,8 +39,8 @@ struct Argument {
 
 struct Callee {
   std::string name;
-  RuleId arguments;  // all of them, as an object of JSON
-  // Each argument by itself; none if the schema is more than a list of properties.
+  RuleId arguments;  // all arguments, as a JSON object
+  // Each argument by itself; empty if the schema is more than a list of properties.
   std::optional<std::vector<Argument>> apart;
 };
 
@@ -49,7 +48,7 @@ bool IsOneOf(std::string_view word, std::initializer_list<std::string_view> word
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// A function without parameters takes none.
+// The schema of a function without parameters: no arguments.
 JsonView ParametersOf(const JsonView& function) {
   const JsonView given = function["parameters"];
   if (!given.IsObject())
@@ -118,7 +117,7 @@ class CallRules {
     } else if (form_ != nullptr) {
       ways.push_back(Marked(object, is_one));
     }
-    // Where a family has a form of its own, a required call has it.
+    // If a family has its own form, a required call has it.
     if (!is_required || form_ == nullptr || form_->IsPlainObject())
       ways.push_back(Bare(object, is_one));
     Part all = builder_.Either(ways);
@@ -132,7 +131,7 @@ class CallRules {
     }
     const RuleId root = builder_.Declare("root");
     builder_.Define(root, all);
-    // All brackets and quotes are those of JSON.
+    // All brackets and quotes are JSON's.
     const bool is_json =
         form_ == nullptr || (form_->body != Body::kParameters && form_->body != Body::kGemma &&
                              form_->body != Body::kPython && !in_channels);
@@ -151,7 +150,7 @@ class CallRules {
   Part Either(const std::vector<Part>& ways) { return builder_.Either(ways); }
   Part Maybe(Part part) { return builder_.Repeat(part, 0, 1); }
   Part Blank() { return builder_.Call(blank_); }
-  // One of the parts that `make` gives for each function.
+  // One of the parts that `make` returns for the functions.
   template <class Make>
   Part Each(const Make& make) {
     std::vector<Part> ways;
@@ -159,7 +158,7 @@ class CallRules {
     return builder_.Either(ways);
   }
 
-  // JSON with white space as the model wants it.
+  // JSON with free white space.
   RuleId Schema(const JsonView& schema) {
     const grammar::SchemaOptions options{.free_space = true, .closed = true, .ordered = true};
     return builder_.Include(grammar::ParseJsonSchema(schema.Compact(), options));
@@ -310,11 +309,11 @@ class CallRules {
     return Object(callee);
   }
 
-  // The arguments in order; the model may omit those that are not required.
+  // The arguments in order; the model may omit arguments that are not required.
   template <class Make>
   Part Arguments(const std::vector<Argument>& all, std::string_view separator, const Make& make) {
     const StateId start = builder_.Fork(), end = builder_.Fork();
-    StateId none = start, some = builder_.Fork();  // were written so far
+    StateId none = start, some = builder_.Fork();  // arguments written so far
     for (const Argument& argument : all) {
       const StateId still_none = builder_.Fork(), then_some = builder_.Fork();
       if (!argument.is_required) {
@@ -406,8 +405,8 @@ class CallRules {
     return builder_.Repeat(Either({besides(grammar::Normal({{'\'', '\''}, {'\\', '\\'}})), escape}),
                            0, grammar::kNone);
   }
-  // Calls in a list or in lines, or objects, if a function's arguments are more than a list of
-  // properties, or a name is none of Python's.
+  // Calls in a list or in lines; or objects, if a function's arguments are more than a list of
+  // properties, or a name is not a Python name.
   Part PythonCalls(RuleId object, bool is_one) {
     const auto is_name = [](std::string_view text) {
       return !text.empty() && std::ranges::all_of(text, [](char c) {
@@ -429,7 +428,7 @@ class CallRules {
     return Row({Blank(), bracket("["), each(), more, bracket("]"), Blank()});
   }
 
-  // All that gpt-oss writes up to a call: its thinking, and the header of the call's message.
+  // All text of gpt-oss up to a call: its thinking, and the header of the call's message.
   Part Channels() {
     const auto assistant = [&] { return Row({Mark("<|start|>"), Text("assistant")}); };
     const std::string end = TokenName("<|end|>");

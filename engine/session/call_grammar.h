@@ -9,8 +9,8 @@
 
 namespace engine {
 
-// form: null: calls are bare objects. answer: what may be written in place of calls; null: nothing.
-// Throws engine::Error, which names the tool, if its schema is not supported.
+// form: null: calls are bare objects. answer: the grammar of answers without calls; null: only
+// calls are allowed. Throws engine::Error, which names the tool, if its schema is not supported.
 grammar::Grammar CallGrammar(const CallForm* form, const gguf::JsonView& tools,
                              const ToolChoice& choice, const grammar::Grammar* answer,
                              const tokenizer::Tokenizer& tokenizer);

@@ -1,4 +1,4 @@
-// Renders the turns of a conversation, and reads only what is new of them.
+// Renders the turns of a conversation, and reads only their new tokens.
 #include "engine/session/chat.h"
 
 #include <algorithm>
@@ -16,14 +16,14 @@ namespace {
 using tokenizer::Message;
 using tokenizer::TokenId;
 
-// 1 / kAnswerShare of a full context is left for an answer.
+// 1 / kAnswerShare of a full context remains free for an answer.
 constexpr size_t kAnswerShare = 4;
 
 // Throws if a message is out of turn, or if a call after the first n_checked messages does not
 // parse.
 void CheckTurns(std::span<const Message> messages, size_t n_checked) {
   std::string_view expected = "user";
-  bool may_return = false;  // a function
+  bool may_return = false;  // a function may return a result
   for (size_t i = 0; i < messages.size(); ++i) {
     const std::string& role = messages[i].role;
     const std::vector<tokenizer::ToolCall>& calls = messages[i].tool_calls;
@@ -210,7 +210,7 @@ Chat::Turn Chat::Begin(const std::vector<Message>& more, GenerateOptions options
   }
   CheckTextSize(session_.model(), n_bytes, session_.capacity());
   std::vector<Message> messages = With(more);
-  std::vector<size_t> questions;  // where a turn begins, the oldest of which are dropped
+  std::vector<size_t> questions;  // where turns begin; the oldest turns are dropped
   for (size_t i = 0; i < messages.size(); ++i) {
     if (messages[i].role == "user") questions.push_back(i);
   }
@@ -229,8 +229,8 @@ Chat::Turn Chat::Begin(const std::vector<Message>& more, GenerateOptions options
     }
   };
   Answer answer;
-  size_t first = 0;  // turn that is kept
-  if (!fits(0)) {    // only the template can say what a conversation takes: bisect
+  size_t first = 0;  // the first turn that is kept
+  if (!fits(0)) {    // only rendering shows how many tokens a conversation has: bisect
     for (size_t enough = questions.size() - 1; first < enough;) {
       const size_t middle = (first + enough) / 2;
       if (fits(middle)) {
@@ -256,7 +256,7 @@ Chat::Turn Chat::Begin(const std::vector<Message>& more, GenerateOptions options
     try {
       const std::vector<TokenId> next = encode(first);
       session_.BookmarkAt(static_cast<size_t>(std::ranges::mismatch(ids, next).in1 - ids.begin()));
-    } catch (const std::exception&) {  // then everything is read again
+    } catch (const std::exception&) {  // everything is read again
     }
     messages.resize(messages.size() - 2);
   }

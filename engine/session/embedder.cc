@@ -26,7 +26,7 @@ Pooling Checked(const Config& config, std::optional<Pooling> asked) {
   return pooling;
 }
 
-// Layers that see ahead need a text in one batch.
+// Layers that see ahead need the whole text in one batch.
 MemoryPlan Plan(const Model& model, const SessionOptions& options, size_t context,
                 size_t n_threads) {
   return PlanMemory(model.config, model.file.file_bytes(),
@@ -37,7 +37,7 @@ MemoryPlan Plan(const Model& model, const SessionOptions& options, size_t contex
                     MachineMemory().available);
 }
 
-// Tokens of a text for which there is room.
+// The number of tokens for which there is room.
 size_t RoomOf(const Config& config, const MemoryPlan& plan) {
   return config.SeesAhead() ? plan.batch : plan.context;
 }
@@ -57,7 +57,7 @@ Embedder::Embedder(const Model& model, const SessionOptions& options,
       state_(std::make_unique<SequenceState>(model.config, StateSize(plan_))),
       scratch_(std::make_unique<Scratch>(model.config, plan_.batch, plan_.n_threads)) {}
 
-// The longest text for which there is memory, up to the longest that the options allow.
+// The longest text for which there is memory, within the options' limit.
 size_t Embedder::Longest() const {
   const Config& config = model_.config;
   const size_t now = RoomOf(config, plan_), most = MaxContextOf(config, options_.context);
@@ -73,7 +73,7 @@ size_t Embedder::Longest() const {
   }
 }
 
-// Makes room for a text. Throws engine::NoMemory, and then all is as before.
+// Makes room for a text. If it throws engine::NoMemory, nothing changes.
 void Embedder::Reserve(size_t n_tokens) {
   const size_t now = RoomOf(model_.config, plan_);
   if (n_tokens <= now) return;
@@ -122,7 +122,7 @@ void Embedder::Embed(std::span<const std::vector<TokenId>> texts, const Results&
   }
 }
 
-// Several texts in one batch, or one in as many as it needs.
+// Runs several texts in one batch, or one text in several batches.
 void Embedder::Read(std::span<const TokenId> tokens, std::span<const size_t> ends) {
   pooled_.assign(ends.size() * model_.config.embedding_length, 0.0f);
   results_.resize(ends.size() * width());

@@ -1,5 +1,5 @@
-// Embedder: turns whole texts into vectors, or pairs of texts into scores, several in a pass. Owns
-// all mutable state and borrows the model, as a Session does.
+// Embedder: turns whole texts into vectors, or pairs of texts into scores, several in a pass. Like
+// a Session, it owns all mutable state and borrows the model.
 #pragma once
 
 #include <cstddef>
@@ -21,18 +21,19 @@ namespace engine {
 
 class Embedder {
  public:
-  // options.batch: tokens in a pass, of several texts. pooling: replaces the file's. Throws
-  // engine::Error if there is no pooling that the model supports, or too little memory.
+  // options.batch: tokens in a pass, which may hold several texts. pooling: replaces the file's.
+  // Throws engine::Error if the model supports no such pooling, or the machine lacks memory.
   Embedder(const Model& model, const SessionOptions& options, std::optional<Pooling> pooling = {});
 
-  size_t width() const;  // numbers of a result: a vector, or a score for each label
-  // Tokens of a text, at most. The state and scratch grow up to it, as memory allows.
+  size_t width() const;  // numbers in a result: a vector, or a score for each label
+  // The most tokens of a text. The state and scratch grow up to this size, as memory allows.
   size_t capacity() const;
 
-  // Throws engine::TooLong if a text does not fit, engine::Error for none or unknown tokens.
+  // Throws engine::TooLong if a text does not fit, engine::Error for an empty text or unknown
+  // tokens.
   void Check(std::span<const tokenizer::TokenId> text) const;
 
-  // Called with results [first, first + n) as [n][width] as they come; false ends it.
+  // Receives results [first, first + n) as [n][width] as they come; returning false ends the run.
   using Results = std::function<bool(size_t first, size_t n, std::span<const float> rows)>;
   // Throws as Check(). A text's bits do not depend on the number of threads.
   void Embed(std::span<const std::vector<tokenizer::TokenId>> texts, const Results& results);

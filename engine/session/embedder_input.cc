@@ -48,7 +48,7 @@ std::vector<tokenizer::TokenId> EncodePair(const Model& model, std::string_view 
       at += is_query ? sizeof("{query}") - 1 : sizeof("{document}") - 1;
       plain.push_back({text.size(), text.size() + with.size()});
       text += with;
-      if (text.size() < 2 * checked) continue;  // there may be any number of places
+      if (text.size() < 2 * checked) continue;  // the text may contain many control tokens
       CheckTextSize(model, checked = text.size(), room);
     }
     return Encode(model, text, {.add_special = false, .parse_special = true, .plain = plain}, room);

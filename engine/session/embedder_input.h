@@ -1,4 +1,4 @@
-// Input of an Embedder beside a text: a model's stored prompts, and a reranker's pairs of a query
+// An Embedder's input beside a text: a model's stored prompts, and a reranker's pairs of a query
 // and a document.
 #pragma once
 
@@ -12,12 +12,12 @@
 
 namespace engine {
 
-// The prompt that the file puts before a text to be embedded: the one of this name, or the default.
-// Throws engine::Error for a name that the file does not have.
+// The prompt with this name, or the default prompt, which the file puts before a text to be
+// embedded. Throws engine::Error if the file lacks the name.
 std::string PromptOf(const Model& model, const std::optional<std::string>& name = {});
 
-// The ids of a query and a document for a reranker, by the file's template for them, else with the
-// tokens that begin, separate and end texts.
+// The ids of a query and a document for a reranker: by the file's template for them, or else with
+// the tokens that begin, separate and end texts.
 std::vector<tokenizer::TokenId> EncodePair(const Model& model, std::string_view query,
                                            std::string_view document, size_t room);
 

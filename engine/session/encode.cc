@@ -1,4 +1,4 @@
-// How long a context is, and the ids of a text that fits into it.
+// The length of a context, and the ids of a text that fits into it.
 #include "engine/session/encode.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ void CheckIds(std::span<const tokenizer::TokenId> ids, const Config& config) {
 }
 
 void CheckTextSize(const Model& model, size_t n_bytes, size_t room) {
-  if (n_bytes <= room) return;  // whatever the tokens are
+  if (n_bytes <= room) return;  // then n_bytes / longest fits, too
   size_t longest = 1;           // a token's spelling in the file is never shorter than its text
   for (const std::string_view token : model.tokenizer->vocab().tokens) {
     longest = std::max(longest, token.size());

@@ -118,8 +118,8 @@ std::span<const TokenId> Generation::Next() {
   return unread_;
 }
 
-// Adds a token to the text, to be read unless it stands for an end or a stop text. Returns the stop
-// reason if the text ends before it or after it.
+// Adds a token to the text and, unless it is an end or completes a stop text, to the tokens to
+// read. Returns the stop reason if the text ends before it or after it.
 std::optional<StopReason> Generation::AddToken() {
   if (HasAll()) return StopReason::kLength;
   if (Interrupted() || !caller_wants_more_) return StopReason::kInterrupted;
@@ -131,7 +131,7 @@ std::optional<StopReason> Generation::AddToken() {
   return EndAfter(picked->id);
 }
 
-// The next token: a forced one, or a sampled one. Nothing if the caller ends the text.
+// The next token, forced or sampled. Empty if the caller ends the text.
 std::optional<Generation::Picked> Generation::Pick() {
   if (forced_.empty()) LimitThinking();
   if (!forced_.empty()) {
@@ -172,8 +172,8 @@ void Generation::Take(TokenId id) {
   forced_.assign(forced.begin(), forced.end());
 }
 
-// Lets the session read a token that was taken, if that is needed. Returns the stop reason if the
-// text ends after it.
+// Lets the session read a taken token, if necessary. Returns the stop reason if the text ends after
+// it.
 std::optional<StopReason> Generation::EndAfter(TokenId id) {
   if (stop_.matched()) return StopReason::kStop;
   const bool is_done = constraint_ != nullptr && constraint_->done();
@@ -191,8 +191,8 @@ bool Generation::HasAll() const {
          std::cmp_greater_equal(result_.tokens.size(), options_.max_tokens);
 }
 
-// A grammar applies from the start of the answer: at once, unless the model thinks first. A grammar
-// of calls applies from the start of a call.
+// A grammar applies from the start of the answer: immediately, unless the model thinks first. A
+// grammar of calls applies from the start of a call.
 void Generation::StartConstraint() {
   options_.constraint->Restart();
   waits_for_call_ = options_.constrains_calls;
@@ -207,7 +207,7 @@ void Generation::StartConstraint() {
   }
 }
 
-// Advances the grammar by a generated token, whose text the splitters already have.
+// Advances the grammar by a generated token, whose text the splitters have already received.
 void Generation::AdvanceGrammar(TokenId id) {
   if (constraint_ != nullptr) {
     constraint_->Accept(id);
@@ -219,12 +219,12 @@ void Generation::AdvanceGrammar(TokenId id) {
     try {
       options_.constraint->AcceptSpelt(calls_.held() + stop_.held());
       constraint_ = options_.constraint;
-    } catch (const grammar::Error&) {  // a call that is spelt in another way stays free
+    } catch (const grammar::Error&) {  // a call with another spelling stays free
     }
   }
 }
 
-// Counts a token of thinking that is about to be sampled, or forces the end.
+// Counts a token of thinking that is about to be sampled, or forces the end of the thinking.
 void Generation::LimitThinking() {
   if (options_.thinking_budget < 0 || !splitter_->is_thinking()) return;
   if (constraint_ != nullptr && constraint_->grammar()->covers_thinking()) return;
@@ -250,8 +250,8 @@ std::span<const uint64_t> Generation::AllowedNext() {
   }
 }
 
-// Forced tokens are read together, in passes so small that each token's result is bit for bit that
-// of a pass of its own.
+// Forced tokens are read together, in passes so small that each token's result has the same bits as
+// in a pass of its own.
 void Generation::RunPicked() {
   for (std::span<const TokenId> rest = unread_; !rest.empty();) {
     // Until the text ends, AddToken() asks whether to stop. After the end only a continuation needs
@@ -264,7 +264,7 @@ void Generation::RunPicked() {
   }
 }
 
-// Gives the caller text of the thinking, or of the answer.
+// Passes text of the thinking or of the answer to the caller.
 void Generation::Give(std::string_view text, ThinkingSplitter::Part part) {
   if (!caller_wants_more_ || text.empty()) return;
   const bool is_answer = part == ThinkingSplitter::Part::kAnswer;

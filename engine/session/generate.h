@@ -1,4 +1,4 @@
-// Generate: a prompt in, a completion out, piece by piece.
+// Generate: completes a prompt, piece by piece.
 #pragma once
 
 #include <cstddef>
@@ -28,36 +28,37 @@ std::string_view StopReasonName(StopReason reason);
 
 struct GenerateOptions {
   int64_t max_tokens = -1;  // -1: until the end
-  // The session also reads the last tokens, so that it has the whole text and can continue after
-  // it. Costs a pass.
+  // The session also reads the last tokens, so that it has the whole text and can continue it.
+  // Costs a pass.
   bool runs_last = true;
-  // Generation ends before any of these; they are not part of the text.
+  // Generation ends before any of these texts; they are not part of the result.
   std::vector<std::string> stop_texts = {};
-  // The text is a message by itself: a leading space is not part of it. Nor is the space that SPM
-  // puts before a text that follows nothing. With a grammar, every space is part of the text.
+  // The text is a message by itself: its leading space is dropped, and the space that SPM puts
+  // before a text that follows nothing. With a grammar, every space is part of the text.
   bool is_answer = false;
-  // Gets the number of prompt tokens read so far, several times a second and at the end; false ends
-  // the reading within milliseconds. prompt_read is called when sampling starts.
+  // Receives the numbers of prompt tokens read so far and in total, several times a second and at
+  // the end; false stops the reading within milliseconds. prompt_read is called when sampling
+  // starts.
   std::function<bool(size_t done, size_t total)> prompt_progress = {};
   std::function<void()> prompt_read = {};
-  std::function<bool()> interrupted = {};  // asked before every token, and all the time in a prompt
-  // May change the logits of the next token, in the order of the ids; false ends the text.
+  std::function<bool()> interrupted = {};  // called before every token, and often during a prompt
+  // May change the logits of the next token, in the order of ids. Returning false ends the text.
   std::function<bool(std::span<float> logits)> on_logits = {};
-  // Gets each token before its text; false ends the text before it.
+  // Receives each token before its text. Returning false ends the text before it.
   std::function<bool(const pronk::Token&)> on_token = {};
   int64_t n_likeliest = -1;  // tokens in Token::likeliest; -1: no log probabilities at all
-  bool bookmarks = false;    // at the ends of prompt and text, for Session::Rewind()
-  // How the model marks its thinking; none: all output is text.
+  bool bookmarks = false;    // bookmarks the ends of prompt and text (Session::Rewind)
+  // How the model marks its thinking. Without marks, all output is text.
   ThinkingFormat thinking = {};
   // The most tokens of thinking; -1: any number. At the limit, this message and the end of the
   // thinking are forced. The limit does not apply with a grammar that covers the thinking.
   int64_t thinking_budget = -1;
   std::string thinking_message = {};
-  // How the model writes calls (null: as bare objects), and the tools it may call; absent: calls
-  // are text.
+  // How the model writes calls (null: as bare objects), and the tools that it may call. Without
+  // tools, calls are text.
   const CallForm* calls = nullptr;
   gguf::JsonView tools = {};
-  size_t n_calls = 0;  // calls in the conversation so far, from which new ids count
+  size_t n_calls = 0;  // calls in the conversation so far; new ids count from here
   // Receives the thinking as it is generated; returns false to stop, as on_text does; may be null.
   std::function<bool(std::string_view)> on_thinking = {};
   // A grammar for the answer, from its first token on; null: none. Tokens that it forces are read
@@ -69,14 +70,14 @@ struct GenerateOptions {
 };
 
 struct GenerateResult : pronk::Completion {
-  std::vector<tokenizer::TokenId> tokens;  // generated, the ending token not included
-  size_t n_decoded = 0;                    // how many of these were run through the model
-  size_t n_passes = 0;                     // passes that read these tokens
-  bool is_free = true;                     // no grammar applied: there was none, or no call
+  std::vector<tokenizer::TokenId> tokens;  // the generated tokens without the ending token
+  size_t n_decoded = 0;                    // how many of `tokens` were run through the model
+  size_t n_passes = 0;                     // passes that read these n_decoded tokens
+  bool is_free = true;                     // no grammar applied, for example because no call began
   bool is_broken = false;                  // some logits were not finite (Sampler::has_met_broken)
-  size_t n_threads = 0;                    // while generating
-  size_t n_threads_batch = 0;              // while reading the prompt
-  DraftCounts drafts;                      // all 0 if there were none
+  size_t n_threads = 0;                    // threads that generated
+  size_t n_threads_batch = 0;              // threads that read the prompt
+  DraftCounts drafts;                      // all 0 without drafts
 };
 
 // A text that is generated step by step; the caller reads its tokens:
@@ -87,14 +88,14 @@ struct GenerateResult : pronk::Completion {
 class Generation {
  public:
   using OnText = std::function<bool(std::string_view)>;
-  // The session must outlive it, and must not be used otherwise meanwhile.
+  // The session must outlive the Generation, and nothing else may use it meanwhile.
   Generation(Session& session, GenerateOptions options, OnText on_text);
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
 
   // Reads the prompt, as Generate() describes, and throws the same errors.
   void RunPrompt(std::span<const tokenizer::TokenId> prompt);
-  // The tokens to read next, once the previous ones have been read; none: the text has ended.
+  // The tokens to read next, once the previous ones have been read. Empty: the text has ended.
   std::span<const tokenizer::TokenId> Next();
   // Runs these tokens through the model.
   void RunPicked();
@@ -133,22 +134,22 @@ class Generation {
   ThinkingSplitter::Sink sink_;
   bool caller_wants_more_ = true;
   bool at_start_ = false;                      // the next character is dropped if it is a space
-  grammar::Constraint* constraint_ = nullptr;  // once it has begun, or waits for the answer
+  grammar::Constraint* constraint_ = nullptr;  // null until it begins or waits for the answer
   bool waits_for_call_ = false;                // the constraint begins with the next call
   int64_t n_thinking_ = 0;                     // tokens
   bool was_ended_ = false;                     // the budget has ended the thinking
   std::vector<float> logits_;                  // the logits that on_logits has changed
-  std::deque<tokenizer::TokenId> forced_;      // the next tokens, by the constraint or the budget
+  std::deque<tokenizer::TokenId> forced_;      // the next tokens, forced by constraint or budget
   std::vector<tokenizer::TokenId> unread_;     // generated, to be read together
   DraftCounts before_;
   size_t passes_before_ = 0;
   Stopwatch watch_;  // times the prompt, then the rest
 };
 
-// Reads the prompt after the session's text, then generates. on_text gets the text as it comes and
-// returns false to stop (as an interruption). What was read of an interrupted prompt stays in the
-// session. An empty prompt continues from the session's logits.
-// Throws engine::Error if it has none, or if the prompt does not fit.
+// Reads the prompt after the session's text, then generates. on_text receives the text piece by
+// piece; returning false stops the generation (as an interruption). Whole batches of an interrupted
+// prompt stay in the session. An empty prompt continues from the session's logits. Throws
+// engine::Error if the session has no logits, or if the prompt does not fit.
 GenerateResult Generate(Session& session, std::span<const tokenizer::TokenId> prompt,
                         const GenerateOptions& options,
                         const std::function<bool(std::string_view)>& on_text);

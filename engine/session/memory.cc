@@ -1,4 +1,4 @@
-// The sizes of cache and scratch, beside what Linux or macOS has free.
+// Computes the sizes of cache and scratch, and asks Linux or macOS for the free memory.
 #include "engine/session/memory.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace engine {
 namespace {
 
-constexpr uint64_t kUnlimited = uint64_t{1} << 62;  // so that sums and sizes below it fit 64 bits
+constexpr uint64_t kUnlimited = uint64_t{1} << 62;  // sums of such sizes still fit in 64 bits
 constexpr uint64_t kSmallScratch = 64'000'000;      // even the smallest model may use this
 
 #if !defined(__APPLE__)
@@ -60,8 +60,8 @@ std::string Megabytes(double bytes) {
   return std::to_string(static_cast<uint64_t>(std::min(std::ceil(bytes / 1e6), 1e18))) + " MB";
 }
 
-// Bytes for the keys and values of heads that batches expand from latent vectors: as many heads as
-// fit in the buffer, but at least one, for which the buffer then has a quarter more.
+// Bytes for the keys and values that batches expand from latent vectors, for as many heads as fit
+// in the buffer. If not even one head fits, the buffer has room for one and a quarter.
 double MadeBytes(const Config& config, size_t context, size_t n_threads) {
   const auto bytes = [&](size_t numbers) {
     return 2.0 * static_cast<double>(numbers) * static_cast<double>(context);
@@ -76,7 +76,7 @@ double MadeBytes(const Config& config, size_t context, size_t n_threads) {
   return std::min(all, std::max(1.25 * one, static_cast<double>(buffer)));
 }
 
-// The bytes that grow with the context. In doubles: the requested context may be any number.
+// The bytes that grow with the context. A double, since any context may be requested.
 double StateBytes(const Config& config, const MemoryPlan& plan) {
   const bool has_block = plan.pass_tokens > 0 && config.nextn;
   const auto context = static_cast<double>(plan.context);
@@ -88,7 +88,7 @@ double StateBytes(const Config& config, const MemoryPlan& plan) {
              static_cast<double>(plan.pass_tokens);
 }
 
-// The rest of a session's bytes.
+// A session's other bytes.
 double ScratchBytes(const Config& config, const MemoryPlan& plan) {
   return static_cast<double>(Scratch::BytesFor(config, plan.batch, plan.n_threads));
 }

@@ -14,7 +14,7 @@ namespace {
 
 using tokenizer::TokenId;
 
-// Keeps threads, context and kind of cache, and makes no drafts for the drafts.
+// Keeps threads, context and cache type. The small model itself runs without drafts.
 SessionOptions DraftSession(const SessionOptions& options) {
   SessionOptions of_draft = options;
   of_draft.draft = {};

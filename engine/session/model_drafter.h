@@ -1,5 +1,5 @@
-// ModelDrafter: a small model drafts for a large one of the same vocabulary (Leviathan et al.
-// 2023), always its most likely token. It owns a session, so it is here and not in draft/.
+// ModelDrafter: a small model drafts its most likely token for a large model with the same
+// vocabulary (Leviathan et al. 2023). It owns a session, so it is here and not in draft/.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +17,13 @@ struct Model;
 struct SessionOptions;
 class Session;
 
-// Throws engine::Error if the models' tokens differ, and names the first that does. Vocabularies
-// may differ in length: rows after the last token are padding.
+// Throws engine::Error, which names the first difference, if the models' tokens differ. The
+// vocabularies' lengths may differ: rows after the last token are padding.
 void CheckSameVocabulary(const Model& model, const Model& draft);
 
 class ModelDrafter : public Drafter {
  public:
-  // A session of the small model, by `options`. Throws as CheckSameVocabulary() and Session.
+  // options: of the small model's session. Throws as CheckSameVocabulary() and Session.
   ModelDrafter(const Model& model, const Model& draft, const SessionOptions& options);
   ~ModelDrafter() override;
 
@@ -41,7 +41,7 @@ class ModelDrafter : public Drafter {
   std::function<bool()> interrupted_;
   double cost_;
   size_t n_common_;         // tokens that both models have
-  bool is_broken_ = false;  // its logits are not numbers: no more drafts
+  bool is_broken_ = false;  // some logits were not numbers: no more drafts
 };
 
 }  // namespace engine

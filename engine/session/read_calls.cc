@@ -19,7 +19,7 @@ using Body = CallForm::Body;
 
 constexpr size_t npos = std::string_view::npos;
 
-// The closing marks tried for one call: an argument may contain the mark.
+// The number of closing marks tried for one call: an argument may contain the mark.
 constexpr int kMostEnds = 8;
 
 // Absent if the text is not JSON.
@@ -31,8 +31,8 @@ JsonView Parsed(std::string_view text) {
   }
 }
 
-// An object as some models write it, in doubled braces: they learned it from templates that escape
-// them so.
+// An object in doubled braces, as some models write it: they learned it from templates that escape
+// braces that way.
 JsonView ParsedObject(std::string_view text) {
   JsonView json = Parsed(text);
   if (json.is_there() || !text.starts_with("{{")) return json;
@@ -41,19 +41,19 @@ JsonView ParsedObject(std::string_view text) {
   return json.is_there() || !text.ends_with("}}") ? json : Parsed(text.substr(0, text.size() - 1));
 }
 
-// Takes a text apart from its beginning.
+// Reads a text from its beginning.
 struct Cursor {
   std::string_view rest;
 
   void SkipBlank() { rest.remove_prefix(std::min(rest.find_first_not_of(kBlank), rest.size())); }
-  // Past white space and the mark, if that is there.
+  // Skips white space and then the mark, if it follows.
   bool Skip(std::string_view mark) {
     const size_t n = std::min(rest.find_first_not_of(kBlank), rest.size());
     if (!rest.substr(n).starts_with(mark)) return false;
     rest.remove_prefix(n + mark.size());
     return true;
   }
-  // The text before the mark; skips both.
+  // Returns the text before the mark; skips both.
   std::optional<std::string_view> Until(std::string_view mark) {
     const size_t n = rest.find(mark);
     if (n == npos) return std::nullopt;
@@ -75,7 +75,7 @@ bool Add(std::string_view name, const JsonView& arguments, std::string_view id, 
   return true;
 }
 
-// The first of two members that is there.
+// The first of two members that exists.
 JsonView EitherOf(const JsonView& json, std::string_view first, std::string_view second) {
   JsonView value = json[first];
   return value.is_there() ? value : json[second];
@@ -141,8 +141,8 @@ bool ReadNamed(const CallForm& form, std::string_view inside, Calls& calls) {
   return Add(Trimmed(*name), Parsed(cursor.rest), id, calls);
 }
 
-// A value other than a string, as a template prints it (JSON, or Python's True, False or None), as
-// JSON.
+// Converts a value other than a string from a template's form (JSON, or Python's True, False or
+// None) to JSON.
 std::optional<std::string> Printed(std::string_view text) {
   if (text == "True") return "true";
   if (text == "False") return "false";
@@ -166,7 +166,7 @@ bool HasType(const JsonView& schema, std::string_view type) {
   return schema["type"].IsString() && schema["type"].String() == type;
 }
 
-// The value that a text without quotes stands for, as JSON.
+// Converts a value without quotes to JSON.
 std::string ArgumentJson(std::string_view text, const JsonView& schema) {
   if (const auto plain = FindPlainText(schema)) {
     const bool is_null = plain->may_be_null && (text == "null" || text == "None");
@@ -193,7 +193,7 @@ bool ReadParameters(const CallForm& form, std::string_view inside, const JsonVie
     if (!key || !cursor.Skip(open)) return false;
     auto value = cursor.Until(close);
     if (!value) return false;
-    if (open.empty()) {  // a value has lines of its own
+    if (open.empty()) {  // a value is on its own lines
       if (value->starts_with('\n')) value->remove_prefix(1);
       if (value->ends_with('\n')) value->remove_suffix(1);
     }
@@ -204,8 +204,7 @@ bool ReadParameters(const CallForm& form, std::string_view inside, const JsonVie
          Add(Trimmed(*name), Parsed(arguments + "}"), "", calls);
 }
 
-// The text of a string of Python, without its quotes. What is no escape of Python's stays, as
-// there.
+// The text of a Python string, without its quotes. As in Python, unknown escapes are kept.
 std::string PythonText(std::string_view inside) {
   constexpr std::string_view kEscapes = "\\\\''\"\"n\nt\tr\rb\bf\f";
   std::string text;
@@ -230,13 +229,13 @@ std::string PythonText(std::string_view inside) {
   return text;
 }
 
-// An object in a notation close to JSON's, as JSON; takes it from the cursor. Keys have no quotes.
-// Strings have JSON's, or Gemma's (`quote`), or Python's, where `quote` is "". In Python's notation
-// the arguments of a call, (key=value), are an object. "?" stands for what is no value.
+// Converts an object in a notation close to JSON's to JSON, and moves the cursor past it. Keys have
+// no quotes. Strings have JSON's quotes, Gemma's (`quote`), or Python's if `quote` is "". In
+// Python's notation a call's arguments, (key=value), are an object. "?" replaces an invalid value.
 std::string TakeObject(Cursor& cursor, std::string_view quote) {
   const bool is_python = quote.empty();
   const std::string_view marks = is_python ? "{}[](),:=" : "{}[],:";
-  std::string json, open;  // brackets
+  std::string json, open;  // open brackets
   do {
     cursor.SkipBlank();
     const char c = cursor.rest.empty() ? '\0' : cursor.rest[0];
@@ -278,8 +277,8 @@ bool ReadGemma(const CallForm& form, std::string_view inside, Calls& calls) {
   return cursor.AtEnd() && Add(Trimmed(name), Parsed(arguments), "", calls);
 }
 
-// NAME(key="text", other=[1, True]) and more of them, in brackets or not. Objects of JSON are read,
-// too, which some templates show.
+// NAME(key="text", other=[1, True]) and further calls, in brackets or not. Also reads objects of
+// JSON, which some templates show.
 bool ReadPython(std::string_view inside, Calls& calls) {
   Cursor cursor = {Trimmed(inside)};
   if (const JsonView json = Parsed(cursor.rest); json.is_there()) return AddParsed(json, calls);
@@ -295,7 +294,7 @@ bool ReadPython(std::string_view inside, Calls& calls) {
   return cursor.AtEnd();
 }
 
-// Adds the calls in a text between open and close; false if it has none or anything else.
+// Adds the calls in a text between open and close. Returns false if it has no call or other text.
 bool ReadBody(const CallForm& form, std::string_view inside, const JsonView& tools, Calls& calls) {
   switch (form.body) {
     case Body::kObject:
@@ -337,8 +336,8 @@ size_t ReadMarked(const CallForm& form, std::string_view text, const JsonView& t
   return npos;
 }
 
-// Qwen3-Coder often leaves out the mark that opens a call: <function=NAME>...</function>, perhaps
-// with the mark that closes it. Takes such calls of declared functions out of a text.
+// Qwen3-Coder often omits the mark that opens a call: <function=NAME>...</function>, perhaps with
+// the closing mark. Removes such calls of declared functions from a text.
 std::string TakeUnopened(const CallForm& form, std::string_view text, const JsonView& tools,
                          Calls& calls) {
   const std::string_view begin = form.parts[0], end = form.parts[6];

@@ -21,21 +21,21 @@ std::string TakeMarked(const CallForm& form, std::string_view text, const gguf::
                        Calls& calls);
 
 // Adds the call in a JSON text, or the calls of a list: {"name": ..., "arguments" or "parameters":
-// {...}}. Returns false for anything else; some calls may have been added even then.
+// {...}}. Returns false for any other text, but may have added some calls of a list.
 bool AddObject(std::string_view text, Calls& calls);
 
-// The size of a string that a text begins with: its first byte is the quote, and a backslash takes
-// the next byte's meaning.
+// The size of the string that begins a text: its first byte is the quote, and a backslash escapes
+// the next byte.
 size_t QuotedSize(std::string_view text);
 
 // Families with kParameters and kGemma write strings without JSON's quotes, and other values as
-// JSON. Such a string has a schema that allows only strings, any or those of a list, and perhaps
-// null.
+// JSON. A value is such a string if its schema allows only strings, perhaps from a list, and
+// perhaps null.
 struct PlainText {
   gguf::JsonView schema;  // the strings' schema
   bool may_be_null = false;
 };
-// Empty: the value is written as JSON.
+// The result is empty if the value is written as JSON.
 std::optional<PlainText> FindPlainText(const gguf::JsonView& schema);
 
 // The names of a list of tools (ReadTools), in order.

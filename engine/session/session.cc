@@ -1,7 +1,8 @@
-// Runs passes for one text: prompts in batches, tokens one by one, drafts ahead. A prompt's route
-// is Prefill and RunBatches; a generated token's is Sample, then Decode and RunWithDrafts (with
-// --draft off: RunBatches). Both end in Forward() and Logits(), in a lambda that RunPass() runs on
-// the pool, for prompts through RunInterruptibly(). session_rewind.cc makes room and goes back.
+// Runs passes for one text: prompts in batches, tokens one by one, with drafts after them. A
+// prompt's route is Prefill and RunBatches; a generated token's is Sample, then Decode and
+// RunWithDrafts (with --draft off: RunBatches). Both end in Forward() and Logits(), in a lambda
+// that RunPass() runs on the pool (for prompts: RunInterruptibly). session_rewind.cc makes room and
+// goes back.
 #include "engine/session/session.h"
 
 #include <cmath>
@@ -19,13 +20,13 @@ namespace {
 
 using tokenizer::TokenId;
 
-// PoolSize keeps a time for each number of tokens in a pass that generates.
+// PoolSize keeps a time for each number of tokens that a generating pass may have.
 static_assert(kMaxDecodeTokens == kernels::PoolSize::kMaxPassTokens);
 
-// Rows of logits computed at a time if all are requested: a row can be half a megabyte.
+// Rows of logits computed at a time if all rows are requested: a row can be half a megabyte.
 constexpr size_t kLogitRows = 16;
 
-// How many threads generate: a fixed number, or at first what the CPU's topology suggests.
+// The number of threads that generate: fixed, or at first what the CPU's topology suggests.
 kernels::PoolSize GeneratingSize(const kernels::ThreadCounts& threads, bool is_fixed) {
   const auto n = static_cast<size_t>(threads.generating);
   if (is_fixed) return {n, n, n};
@@ -36,7 +37,7 @@ kernels::PoolSize GeneratingSize(const kernels::ThreadCounts& threads, bool is_f
 std::unique_ptr<Speculation> MakeSpeculation(const Model& model, SessionOptions options,
                                              SequenceState& state, size_t capacity,
                                              const std::shared_ptr<kernels::ThreadPool>& pool) {
-  options.pool = pool;  // the draft model works while this one waits
+  options.pool = pool;  // the draft model runs while this model waits
   std::vector<std::shared_ptr<Drafter>> drafters;
   if (options.draft.own) drafters.push_back(options.draft.own);
   if (const Model* const draft = options.draft.model; draft != nullptr) {
@@ -147,7 +148,7 @@ size_t Session::scratch_bytes() const {
   return scratch_ ? Scratch::BytesFor(model_.config, plan_.batch, plan_.n_threads) : 0;
 }
 
-// With a context that may not grow, the message does not blame memory.
+// If the context may not grow, the message does not blame memory.
 void Session::Refuse(size_t n_tokens, size_t room) const {
   constexpr size_t kAny = size_t{1} << 40;
   const bool grows = plan_.max_context > plan_.context;
@@ -227,7 +228,7 @@ bool Session::RunBatches(std::span<const TokenId> tokens, const Progress& progre
 
 // Runs `pass`, which reads a batch of n tokens after `done` tokens of the prompt. Returns false,
 // with the state as before, if `progress` stopped it. For a few tokens of a recurrent model,
-// `progress` is asked only before the pass: saving the states would take a noticeable part of its
+// `progress` is called only before the pass: saving the states would take a noticeable part of its
 // time.
 bool Session::RunInterruptibly(const Progress& progress, size_t done, size_t n,
                                kernels::FunctionRef<void()> pass) {
@@ -253,8 +254,8 @@ bool Session::RunInterruptibly(const Progress& progress, size_t done, size_t n,
   return false;
 }
 
-// Runs a pass of n tokens with as many threads as suit it, until keep_going() (if not null) returns
-// false. Returns whether the pass came to its end.
+// Runs a pass of n tokens, with a suitable number of threads, until keep_going() (if not null)
+// returns false. Returns whether the pass came to its end.
 bool Session::RunPass(size_t n, bool is_prompt, kernels::FunctionRef<void()> pass,
                       const kernels::FunctionRef<bool()>* keep_going) {
   pool_->set_size(is_prompt ? n_threads_batch() : pool_size_.Choose(n));
@@ -265,14 +266,14 @@ bool Session::RunPass(size_t n, bool is_prompt, kernels::FunctionRef<void()> pas
   } else {
     pool_->Run(pass);
   }
-  // A pass with few logits takes less time than the passes that it would be compared with.
+  // A pass with few logits takes less time, so PoolSize must not compare it with other passes.
   if (is_whole && !is_prompt && !computed_.has_few)
     excess_seconds_ = pool_size_.Measured(n, watch.Seconds());
   pool_->set_size(n_threads());
   return is_whole;
 }
 
-// Adds the leading tokens that are already read ahead to the text, and returns their number. More
+// Adds the leading tokens that were already read ahead to the text, and returns their number. More
 // tokens than fit in one pass are read anew: without drafts they would be read in larger batches,
 // whose results round differently.
 size_t Session::AcceptDrafts(std::span<const TokenId> tokens) {
@@ -288,17 +289,17 @@ size_t Session::AcceptDrafts(std::span<const TokenId> tokens) {
   return n;
 }
 
-// Notes whether the pass computes for its token `row` the logits of `allowed` alone.
+// Records whether the pass computes only the logits of `allowed` for its token `row`.
 void Session::ChooseLogits(bool may_be_few, size_t row, std::span<const uint64_t> allowed) {
   computed_.has_few = may_be_few && trace_ == nullptr && ShouldComputeOnlyAllowed(model_, allowed);
   computed_.few_row = row;
   if (computed_.has_few) computed_.few_allowed.assign(allowed.begin(), allowed.end());
 }
 
-// The logits of n tokens of the last pass, from its token `row` on; the token after `row` must be
-// in `allowed`. Called inside pool_->Run(), after ChooseLogits(). Logits() makes only the largest
-// logits exact. If few tokens are allowed, LogitsOfAllowed() computes theirs again, as exactly: so
-// the token sampled does not depend on whether the other logits were computed.
+// Computes the logits of n tokens of the last pass, from its token `row` on; the token after `row`
+// must be in `allowed`. Called inside pool_->Run(), after ChooseLogits(). Logits() makes only the
+// largest logits exact. If few tokens are allowed, LogitsOfAllowed() computes their logits again,
+// equally exactly: so the sampled token does not depend on whether the other logits were computed.
 void Session::LogitsFrom(size_t row, size_t n, std::span<const uint64_t> allowed) {
   if (!computed_.has_few) Logits(model_, row, n, *scratch_, *pool_, RowOfLogits(), trace_);
   if (ShouldComputeOnlyAllowed(model_, allowed))
@@ -307,7 +308,7 @@ void Session::LogitsFrom(size_t row, size_t n, std::span<const uint64_t> allowed
 
 void Session::Decode(std::span<const TokenId> tokens, const WantedLogits& wanted) {
   const bool is_few = ShouldComputeOnlyAllowed(model_, wanted.allowed);
-  if (is_few && !scratch_) DropDrafts();  // LogitsOfAllowed() needs what the last pass left there
+  if (is_few && !scratch_) DropDrafts();  // LogitsOfAllowed() needs the last pass's buffers
   const size_t n_ahead = speculation_ ? AcceptDrafts(tokens) : 0;
   tokens = tokens.subspan(n_ahead);
   if (is_few && n_ahead > 0 && tokens.empty()) {
@@ -342,7 +343,7 @@ void Session::CompleteLogits() {
 void Session::RunWithDrafts(size_t n_known, const WantedLogits& wanted) {
   Scratch& s = scratch();
   const size_t most = std::min(kMaxDecodeTokens, s.max_tokens);
-  // Drafts need all logits: they cost too much where few are wanted and all take a quarter of a
+  // Drafts need all logits, which cost too much if only few are wanted and all take a quarter of a
   // pass or more.
   const WeightView& output = model_.weights.output;
   const bool is_few = !wanted.all && ShouldComputeOnlyAllowed(model_, wanted.allowed);
@@ -377,7 +378,7 @@ void Session::RunWithDrafts(size_t n_known, const WantedLogits& wanted) {
   computed_.has_all = !computed_.has_few;
 }
 
-// Drops the tokens read ahead that the text did not continue with.
+// Drops tokens that were read ahead but did not become the text.
 void Session::DropDrafts() {
   const size_t kept = position() - pass_begin_;
   if (kept < last_pass_tokens_.size()) {

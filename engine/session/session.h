@@ -1,6 +1,6 @@
 // Session: reads and generates one text. To read a token is to run it through the model: its key
 // and value join the cache, and the logits after it can be computed. A session owns all mutable
-// state (KV cache, scratch, sampler, position) and borrows the model, which other sessions may
+// state (KV cache, scratch, sampler, position). It borrows the model, which other sessions may
 // share.
 #pragma once
 
@@ -27,17 +27,17 @@
 
 namespace engine {
 
-// Which logits the caller of a pass is going to use.
+// The logits that the caller of a pass will use.
 struct WantedLogits {
-  std::span<const uint64_t> allowed = {};  // bits of what may be sampled (constraint.h); empty: all
-  bool all = false;  // the caller reports the logits of all tokens, not only of those allowed
+  std::span<const uint64_t> allowed = {};  // the tokens that may be sampled, as bits; empty: all
+  bool all = false;  // the caller reports the logits of every token, allowed or not
 };
 
 struct SessionOptions {
   size_t context = kDefaultContext;  // positions at first; ContextOf() resolves it for a model
-  size_t max_context = 0;            // positions that it may grow to; 0: MaxContextOf(`context`)
+  size_t max_context = 0;            // the positions it may grow to; 0: MaxContextOf(`context`)
   size_t batch = 512;                // prompt tokens per pass
-  int n_threads = 0;  // threads that generate; 0: what is fastest (kernels/threads/pool_size.h)
+  int n_threads = 0;  // threads that generate; 0: the fastest number (kernels/threads/pool_size.h)
   int n_threads_batch = 0;        // threads that run prompts; 0: n_threads, or all cores
   kernels::KvTypes kv_type = {};  // types of the cache's keys and values
   Sampling sampling = {};
@@ -56,8 +56,8 @@ class Session {
           const Memory& memory = MachineMemory());
 
   const Model& model() const { return model_; }
-  // The most tokens that the text may have: the state grows up to it, as memory allows. It may
-  // become smaller when other programs take the memory.
+  // The most tokens that the text may have. The state grows up to this capacity, as memory allows.
+  // The capacity shrinks when other programs take the memory.
   size_t capacity() const { return capacity_; }
   // The text so far: all ids in the state.
   std::span<const tokenizer::TokenId> tokens() const { return tokens_; }
@@ -67,30 +67,30 @@ class Session {
   size_t n_threads_batch() const {
     return std::min(static_cast<size_t>(threads_.reading), pool_->max_size());
   }
-  size_t n_passes() const { return n_passes_; }  // run so far
+  size_t n_passes() const { return n_passes_; }  // passes so far
   kernels::ThreadPool& pool() { return *pool_; }
 
   // Throws engine::TooLong if the tokens do not fit after the text, engine::Error for unknown ids.
   void CheckRoom(std::span<const tokenizer::TokenId> tokens) const;
-  // Lets the state grow to at least so many positions. The logits have the same bits as with a
-  // state of that size from the start. False if that is beyond capacity() or memory, or if the
-  // model has other RoPE frequencies for so long a context (Phi-3) and a text has begun. Throws
+  // Lets the state grow to at least n_positions. The logits have the same bits as if the state had
+  // that size from the start. Returns false if that exceeds capacity() or memory, or if a text has
+  // begun and the model has other RoPE frequencies for so long a context (Phi-3). Throws
   // std::bad_alloc.
   bool Reserve(size_t n_positions);
   bool MakeRoom(size_t n_tokens) { return Reserve(position() + n_tokens); }
 
-  // Asked between chunks of the work on a prompt, thousands of times a second, with the tokens read
-  // so far (of a batch in proportion to its layers). false: the reading stops within milliseconds,
-  // at the end of the last whole batch.
+  // Called between chunks of the work on a prompt, thousands of times a second, with the number of
+  // tokens read so far (a batch counts in proportion to its finished layers). Returning false stops
+  // the reading within milliseconds, at the end of the last whole batch.
   using Progress = std::function<bool(size_t done)>;
 
   // Reads tokens after the text so far and computes the logits of the last one. Throws as
   // CheckRoom(). Returns false if `progress` stopped it.
   bool Prefill(std::span<const tokenizer::TokenId> tokens, const Progress& progress = nullptr);
 
-  // Prefill with the logits of every token: `rows` is called with `first` and rows [first, first +
-  // n) as [n][vocab_size], and `progress` during each batch. For comparing engines and for
-  // perplexity.
+  // Prefill with the logits of every token, for comparing engines and for perplexity. `rows` is
+  // called with `first` and rows [first, first + n) as [n][vocab_size], and `progress` during each
+  // batch.
   using LogitRows = std::function<void(size_t first, size_t n, std::span<const float> rows)>;
   bool PrefillAllLogits(std::span<const tokenizer::TokenId> tokens, const LogitRows& rows,
                         const Progress& progress = nullptr);
@@ -101,10 +101,10 @@ class Session {
   tokenizer::TokenId Sample(std::span<const uint64_t> allowed = {}) {
     return Sample(logits(), allowed);
   }
-  // Picks from these logits instead.
+  // Picks the next token from these logits.
   tokenizer::TokenId Sample(std::span<const float> logits, std::span<const uint64_t> allowed);
   // Adds one token and computes the logits after it, unless the token was an accepted draft and
-  // they exist; then drafts further tokens, as SessionOptions::draft says. Throws as Prefill().
+  // they exist. Then drafts further tokens, as SessionOptions::draft says. Throws as Prefill().
   void Decode(tokenizer::TokenId id) { Decode({&id, 1}); }
   // Adds several known tokens and computes only the logits after the last. If few tokens may be
   // sampled, their logits have the bits of LogitsOfAllowed(), and other logits are not computed
@@ -112,9 +112,9 @@ class Session {
   void Decode(std::span<const tokenizer::TokenId> tokens, const WantedLogits& wanted = {});
   // Computes the logits that Decode() omitted.
   void CompleteLogits();
-  // Decode() for several sessions of one model in one pass, without drafts: each gets the same bits
-  // as alone. At most kMaxDecodeTokens sessions, and no more than scratch holds; logits:
-  // [sessions][vocab_size].
+  // Decode() for several sessions of one model in one pass, without drafts; each session gets the
+  // same bits as alone. There are at most kMaxDecodeTokens sessions, and no more than scratch
+  // holds. logits: [sessions][vocab_size].
   struct TextAndToken {
     Session& session;
     tokenizer::TokenId id;
@@ -122,46 +122,46 @@ class Session {
   };
   static void DecodeTogether(std::span<const TextAndToken> next, Scratch& scratch,
                              kernels::ThreadPool& pool, float* logits);
-  // Takes over the text, the state and the sampler of another session of this model and type of
-  // cache. Throws engine::NoMemory, and then has no text.
+  // Copies the text, the state and the sampler of another session of this model with this type of
+  // cache. If it throws engine::NoMemory, this session has no text.
   void CopyFrom(Session& other);
-  // Frees the buffers of passes until the next one of this session alone.
+  // Frees the buffers of passes. The next pass of this session alone allocates them again.
   void ReleaseScratch() {
     scratch_.reset();
     computed_.has_few = false;
   }
 
-  // The logits of the last token, [vocabulary]; rows of the embedding without a token are left out.
+  // The logits of the last token, [vocabulary], without the embedding's padding rows.
   std::span<const float> logits() const {
     return {logits_.get() + computed_.row * model_.config.vocab_size,
             model_.tokenizer->vocab().size()};
   }
   size_t scratch_bytes() const;
-  // Whether sampled logits were not all finite numbers.
+  // Whether some sampled logits were not finite.
   bool has_met_broken() const { return sampler_.has_met_broken(); }
-  // Drafting statistics; null if it is off.
+  // Drafting statistics; null if drafting is off.
   const Speculation* speculation() const { return speculation_.get(); }
 
   // From now on every pass adds its operations to this trace; null stops it.
   void TraceTo(Trace* trace) { trace_ = trace; }
 
-  // Keeps what Rewind() needs to return here; the last SequenceState::kSnapshots are kept.
+  // Lets Rewind() return to this position. The last SequenceState::kSnapshots bookmarks are kept.
   void Bookmark();
-  // Bookmarks, without logits, as soon as a prompt reaches this position.
+  // Makes a bookmark, without logits, as soon as a prompt reaches this position.
   void BookmarkAt(size_t position) { bookmark_at_ = position; }
   // Forgets everything from `position` (<= position()) on, also in the sampler's penalties. Returns
-  // the position reached, maybe an earlier one: from there on the text must be read again.
+  // the position reached, which may be earlier; the text after it must be read again.
   size_t Rewind(size_t position);
-  // Goes back to the common prefix of the text so far and these tokens, or further if needed to
-  // have logits after reading the rest of them, or to the beginning if these tokens need other RoPE
-  // frequencies (Reserve). Returns how many tokens need not be read again.
+  // Goes back to the common prefix of the text so far and these tokens. Goes back further if
+  // reading the rest would otherwise not give logits, and to the beginning if these tokens need
+  // other RoPE frequencies (Reserve). Returns how many tokens need not be read again.
   size_t RewindToCommon(std::span<const tokenizer::TokenId> tokens);
   // Whether all logits() belong to the text so far; false after Rewind() to a position without a
   // bookmark.
   bool has_logits() const { return computed_.has_all; }
 
-  // For SaveSession() and LoadSession() (session_file.h): the state after the text so far, the
-  // update of the session once that state is filled in, and what they know of the model.
+  // SaveSession() and LoadSession() (session_file.h) call these: the state after the text so far,
+  // the update of the session once that state is filled in, and the model's hashes.
   SequenceState& RememberedState();
   void Restore(std::span<const tokenizer::TokenId> tokens, std::span<const float> logits);
   struct ModelHash {
@@ -215,13 +215,13 @@ class Session {
   std::vector<tokenizer::TokenId> tokens_;  // never more than the capacity
   kernels::Buffer<float> logits_;  // [rows][vocab_size], a row for each token of a pass with drafts
   size_t n_passes_ = 0;
-  LogitsState computed_;  // what logits_ holds
+  LogitsState computed_;  // describes logits_
   // The last pass with drafts: its tokens, some of which may have joined the text, and the position
-  // of the first. Those from position() on are read ahead.
+  // of the first token. The tokens from position() on are drafts that were read ahead.
   std::vector<tokenizer::TokenId> last_pass_tokens_;
   size_t pass_begin_ = 0;
-  double undo_seconds_ = 0;    // the time that undoing it took
-  double excess_seconds_ = 0;  // lost in a pass that pool_size_ tried
+  double undo_seconds_ = 0;    // the time that undoing its drafts took
+  double excess_seconds_ = 0;  // the time lost in a pass that pool_size_ tried
   std::unique_ptr<Speculation> speculation_;
   size_t bookmark_at_ = 0;
   ModelHash model_hash_;

@@ -58,10 +58,10 @@ void AddShape(const gguf::TensorView& tensor, Hash& hash) {
   for (const uint64_t n : tensor.dims) hash.Add(n);
 }
 
-// All metadata and all weights, so that a session belongs to one model only. Pieces of a megabyte
-// are hashed by all threads. For 1.17 GB in memory, `run --prompt-cache` takes 0.17 s more
-// processor time on two shared cores (1.4 s in all for a prompt of 36 tokens), and no more while
-// the stamp holds.
+// Hashes all metadata and all weights, so that a session belongs to only one model. All threads
+// hash pieces of a megabyte. For 1.17 GB in memory, `run --prompt-cache` takes 0.17 s more
+// processor time on two shared cores (1.4 s in total for a prompt of 36 tokens), and no more while
+// the stamp matches.
 uint64_t HashOf(const Model& model, kernels::ThreadPool& pool) {
   constexpr size_t kPiece = size_t{1} << 20;
   Hash hash = HashOf(model.file.metadata());
@@ -82,7 +82,7 @@ uint64_t HashOf(const Model& model, kernels::ThreadPool& pool) {
   return hash.All();
 }
 
-// A stamp that changes when the model may differ from that of a known hash: a hash of its metadata,
+// A stamp that changes when the model may no longer match a known hash: a hash of its metadata,
 // which --override-kv may change, and of its files' device, inode, size and time of the last
 // change. 0 if a file changed so recently that its time might hide another change.
 uint64_t StampOf(const gguf::File& file) {
@@ -96,7 +96,7 @@ uint64_t StampOf(const gguf::File& file) {
   return hash.All();
 }
 
-// The session's hash of the model; that of a file if its stamp says that the model is the same.
+// The session's hash of the model, or the file's hash if its stamp shows the same model.
 Session::ModelHash HashOf(Session& session, const Session::ModelHash& of_file) {
   Session::ModelHash& known = session.model_hash();
   if (known.hash != 0) return known;
@@ -142,7 +142,7 @@ uint64_t HashOf(const Header& header, const Content& content, SequenceState& sta
   return hash.All();
 }
 
-// Checks everything but the ids of tokens.
+// Checks everything except token ids.
 Content Checked(std::span<const std::byte> bytes, const std::string& path, Session& session) {
   const auto fail = [&](const std::string& what) {
     throw RefusedSession(gguf::PrintablePath(path), " ", what);

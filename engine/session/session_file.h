@@ -14,8 +14,8 @@
 //       80       tokens, 4 bytes each; logits, f32; the state: by layer and head the keys and the
 //                values that the next token sees, then the recurrent layers' floats
 //
-// While the stamp holds, the weights need not be hashed again.
-// All numbers are in the machine's byte order, like the mapped weights.
+// While the stamp matches, the weights need not be hashed again. All numbers are in the machine's
+// byte order, like the mapped weights.
 #pragma once
 
 #include <cstdint>
@@ -37,17 +37,17 @@ class OtherModel : public RefusedSession {
  public:
   using RefusedSession::RefusedSession;
 };
-class SessionTooLong : public RefusedSession {  // for the context
+class SessionTooLong : public RefusedSession {  // the text exceeds the context
  public:
   using RefusedSession::RefusedSession;
 };
 
-// Tells a model from others without reading all of it: a hash of the metadata, the tensor index and
+// Identifies a model without reading the whole file: a hash of the metadata, the tensor index and
 // the first 4096 bytes of each tensor. Training changes these bytes in nearly every tensor.
 uint64_t FingerprintOf(const gguf::File& file);
 
-// Writes a session that has logits; the file appears whole or not at all. Throws gguf::Error if it
-// cannot be written, or would overwrite the model's file.
+// Writes a session that has logits. The file appears complete or not at all. Throws gguf::Error if
+// it cannot be written, or would overwrite the model's file.
 void SaveSession(Session& session, const std::string& path);
 
 // Restores the file's session. Throws engine::Error, and leaves the session unchanged, for a

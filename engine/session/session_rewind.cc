@@ -1,5 +1,5 @@
-// A session makes room for a longer text, keeps bookmarks, goes back to them, and takes over the
-// state of another session.
+// Makes room for a longer text, keeps bookmarks, goes back to them, and copies the state of another
+// session.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +23,7 @@ bool Session::Reserve(size_t n_positions) {
     return false;
   size_t most = std::min(std::max(n_positions, 2 * now), capacity_);
   if (is_long != HasLongFactors(model_, most)) most = n_positions;
-  // The memory filled now becomes free once it is copied.
+  // The memory filled so far becomes free once its contents are copied.
   uint64_t filled = state_.bytes() / now * position();
   if (scratch_) filled += Scratch::BytesFor(model_.config, plan_.batch, plan_.n_threads);
   const uint64_t memory = std::min(memory_, MachineMemory().available + filled);
@@ -39,7 +39,7 @@ bool Session::Reserve(size_t n_positions) {
   tokens_.reserve(fits);
   ropes_ = MakeRopes(model_, fits);
   room_for_weights_ -= std::min(room_for_weights_, state_.bytes() - bytes_before);
-  ReleaseScratch();  // its pager counts on more room
+  ReleaseScratch();  // its pager assumes more memory
   return true;
 }
 

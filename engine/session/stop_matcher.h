@@ -7,11 +7,11 @@
 
 namespace engine {
 
-// Holds back text that may be the beginning of a stop text.
+// Holds back text that may begin a stop text.
 class StopMatcher {
  public:
   explicit StopMatcher(std::vector<std::string> stops);
-  // Takes more text and returns the part that is safe to show; nothing after a match.
+  // Takes more text and returns the part that is safe to show: no text after a match.
   std::string Push(std::string_view text);
   std::string Finish();  // the text still held back
   const std::string& held() const { return held_; }

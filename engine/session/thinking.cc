@@ -17,13 +17,13 @@ constexpr std::string_view kChannel = "<|channel|>", kMessage = "<|message|>", k
                            kStart = "<|start|>", kConstrain = "<|constrain|>";
 constexpr std::string_view kRecipient = " to=", kFunctions = " to=functions.";
 
-// Tags that are tokens. With <|channel>thought the token is a part of the tag.
+// Tags that are tokens. In <|channel>thought the token is only a part of the tag.
 constexpr ThinkingFormat Tags(std::string_view open, std::string_view close) {
   return {.kind = Kind::kTags, .open = open, .close = close, .tokens = {open, close}};
 }
 
-// The first whose closing mark is in the template applies. Qwen 3 to 3.6, DeepSeek, GLM, Granite
-// 3.3, LFM2, MiniMax, Nemotron and SmolLM3 use <think>.
+// The first format whose closing mark is in the template applies. Qwen 3 to 3.6, DeepSeek, GLM,
+// Granite 3.3, LFM2, MiniMax, Nemotron and SmolLM3 use <think>.
 constexpr auto kFormats = std::to_array<ThinkingFormat>({
     {.kind = Kind::kChannels,
      .open = "",
@@ -62,7 +62,7 @@ std::string Rendered(const tokenizer::ChatTemplate& chat_template, const char* v
   try {
     return chat_template.Render(input).text;
   } catch (const tokenizer::TemplateError&) {
-    return "";  // the same as for other values, if none works
+    return "";  // equal to the text for other values if none works
   }
 }
 
@@ -151,7 +151,7 @@ bool ThinkingSplitter::Start() {
   return true;
 }
 
-// The text after the thinking: white space and the mark that opens an answer are no part of it.
+// Skips the start of the answer: white space and the mark that opens an answer.
 void ThinkingSplitter::BeginAnswer() {
   const std::string_view open = format_.answer_open;
   const auto skip_blank = [this] {
@@ -168,8 +168,8 @@ void ThinkingSplitter::BeginAnswer() {
   state_ = State::kAnswer;
 }
 
-// The answer, without the mark that closes it and the white space around that. Returns whether
-// there may be more after it.
+// Handles the answer, without its closing mark and the white space around that mark. Returns
+// whether more of it may follow.
 bool ThinkingSplitter::Answer(const Sink& sink) {
   if (!is_wrapped_) {
     Emit(held_.size(), Part::kAnswer, sink);
@@ -199,7 +199,7 @@ bool ThinkingSplitter::Think(const Sink& sink) {
   return true;
 }
 
-// A header names its recipient before or after the channel: messages to tools are not the answer.
+// A header names its recipient before or after the channel. Messages to tools are not the answer.
 void ThinkingSplitter::EndHeader(const Sink& sink) {
   const std::string_view header = header_, channel = header.substr(channel_);
   const size_t to = header.find(kRecipient);
@@ -220,7 +220,7 @@ void ThinkingSplitter::EndHeader(const Sink& sink) {
 }
 
 bool ThinkingSplitter::Channels(const Sink& sink) {
-  if (state_ == State::kStart) {  // the turn's header may go on
+  if (state_ == State::kStart) {  // the turn's header may continue
     if (held_.size() < kRecipient.size() && kRecipient.starts_with(held_)) return false;
     state_ = held_.starts_with(kRecipient) ? State::kHeader : State::kAnswer;
   }
@@ -317,7 +317,7 @@ void SetThinking(const tokenizer::ChatTemplate& chat_template, std::string_view 
   std::erase_if(variables, [&](const auto& variable) { return variable.first == found.variable; });
   if (!found.has_levels) {
     variables.emplace_back(found.variable, Value(level == "on"));
-  } else if (is_level) {  // else the template's own
+  } else if (is_level) {  // otherwise the template's own variable
     variables.emplace_back(found.variable, Value(level));
   }
 }

@@ -25,13 +25,13 @@ struct ThinkingFormat {
   enum class Kind : uint8_t { kNone, kTags, kChannels };
   Kind kind = Kind::kNone;
   std::string_view open, close;  // the tags around it
-  // Around the answer after tags; not part of it. An answer may end with the second alone if the
-  // first is "".
+  // The marks around an answer after tags; not part of it. If the first mark is "", an answer may
+  // end with the second alone.
   std::string_view answer_open = "", answer_close = "";
-  // All marks. Control tokens among them are decoded to text only on request.
+  // All marks. Marks that are control tokens are decoded to text only on request.
   std::array<std::string_view, 5> tokens = {};
-  // Messages in channels to functions are part of the answer, each after kCallHeader and the name
-  // (tool_calls.h); otherwise they are thinking.
+  // If set, messages in channels to functions are part of the answer, each after kCallHeader and
+  // the name (tool_calls.h); otherwise they are thinking.
   bool has_calls = false;
 };
 
@@ -43,7 +43,7 @@ std::string EndOfThinking(const ThinkingFormat& format, bool must_answer);
 // thinking of earlier answers or to begin one.
 ThinkingFormat FindThinkingFormat(std::string_view template_source);
 
-// White space around marks, and a text without any at its ends.
+// White space around marks, and a text without white space at its ends.
 inline constexpr std::string_view kBlank = " \t\r\n";
 std::string_view Trimmed(std::string_view text);
 
@@ -54,21 +54,20 @@ size_t BegunMark(std::string_view text, std::string_view mark);
 std::vector<tokenizer::TokenId> MarkTokens(std::span<const std::string_view> marks,
                                            const tokenizer::Tokenizer& tokenizer);
 
-// Splits generated text, piece by piece, into thinking and answer. Marks may span pieces; white
+// Splits generated text, piece by piece, into thinking and answer. Marks may span pieces. White
 // space around thinking belongs to neither. Tags count only at the beginning, not in an answer.
 class ThinkingSplitter {
  public:
   enum class Part : uint8_t { kThinking, kAnswer };
   using Sink = std::function<void(std::string_view text, Part part)>;
 
-  // prompt_end: the prompt's end with control tokens spelt: some templates begin the thinking.
+  // prompt_end: the prompt's end, control tokens spelt: some templates begin the thinking.
   ThinkingSplitter(const ThinkingFormat& format, std::string_view prompt_end);
 
   void Push(std::string_view text, const Sink& sink);
   void Finish(const Sink& sink);  // the text still held back
 
-  // The part that the next token belongs to. kEither: there is no text yet, and the model may think
-  // first.
+  // The next token's part. kEither: there is no text yet, and the model may think.
   enum class Place : uint8_t { kThinking, kEither, kAnswer };
   Place place() const;
   // The next token's text is thinking: no mark and no header is expected before it.
@@ -89,26 +88,26 @@ class ThinkingSplitter {
   State state_ = State::kAnswer;
   std::string held_;
   std::string header_;         // a message's header: "analysis", "commentary to=functions.add"
-  size_t channel_ = 0;         // where the channel's name begins in it
-  bool has_thinking_ = false;  // some was passed on
+  size_t channel_ = 0;         // where the channel's name begins in header_
+  bool has_thinking_ = false;  // some thinking was passed on
   bool has_answer_ = false;
   bool is_wrapped_ = false;  // answer_close may follow
   bool is_closed_ = false;   // the prompt ends after thinking, or a message is the answer
 };
 
-// A template's variable for thinking.
+// A template's variable that switches thinking.
 struct ThinkingSwitch {
   std::string variable;     // "" if the template has none
   bool has_levels = false;  // "low", "medium", "high"; else true, false
 };
 
-// Renders a question with each variable that templates are known to read.
+// Finds the switch: renders a question with each variable that templates are known to read.
 ThinkingSwitch FindThinkingSwitch(const tokenizer::ChatTemplate& chat_template);
 
 inline constexpr std::array kThinkingLevels = {"on", "off", "low", "medium", "high"};
 
-// Sets the template's variable so that the model thinks as asked (one of kThinkingLevels). Throws
-// engine::Error if the template has no switch for that.
+// Sets the template's variable so that the model thinks as requested (one of kThinkingLevels).
+// Throws engine::Error if the template has no switch for that.
 void SetThinking(const tokenizer::ChatTemplate& chat_template, std::string_view level,
                  std::vector<std::pair<std::string, tokenizer::Value>>& variables);
 

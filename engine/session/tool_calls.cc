@@ -19,7 +19,7 @@ enum class Begins : uint8_t { kNo, kPerhaps, kYes };
 Begins BeginsCall(std::string_view text, const std::vector<std::string>& names) {
   constexpr std::string_view kBefore[] = {"", "```json", "```"}, kOpen[] = {"{", "{{", "[{"},
                              kType[] = {"", "\"type\":\"function\","};
-  constexpr size_t kMost = 64;  // without the name
+  constexpr size_t kMost = 64;  // the length without the name
   size_t most = kMost;
   const auto without_blanks = [](std::string_view from, size_t n) {
     std::string result;
@@ -50,7 +50,7 @@ Begins BeginsCall(std::string_view text, const std::vector<std::string>& names) 
   return result;
 }
 
-// Where a bare call begins, or could: at the beginning of a line.
+// Where a bare call begins or may begin: at the start of a line.
 struct Bare {
   size_t at;
   Begins begins;
@@ -67,7 +67,7 @@ Bare FindBare(std::string_view text, const std::vector<std::string>& names, bool
   return {text.size(), Begins::kNo};
 }
 
-// The end of the object or list that a text begins with; std::string_view::npos if it has none.
+// The end of the object or list that begins a text; std::string_view::npos if it has no end.
 size_t EndOfValue(std::string_view text) {
   size_t depth = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -83,8 +83,8 @@ size_t EndOfValue(std::string_view text) {
   return std::string_view::npos;
 }
 
-// The end of the calls in the object or list that a text begins with; std::string_view::npos if
-// it does not contain calls.
+// The end of the calls in the object or list that begins a text; std::string_view::npos if it
+// contains no calls.
 size_t ReadBare(std::string_view text, const std::vector<std::string>& names, Calls& calls) {
   const size_t n_before = calls.size();
   for (const size_t skipped :
@@ -103,7 +103,7 @@ size_t ReadBare(std::string_view text, const std::vector<std::string>& names, Ca
   return std::string_view::npos;
 }
 
-// Takes bare calls out of a text.
+// Removes bare calls from a text.
 std::string TakeBare(std::string_view text, const std::vector<std::string>& names, bool at_start,
                      Calls& calls) {
   std::string rest;
@@ -114,7 +114,7 @@ std::string TakeBare(std::string_view text, const std::vector<std::string>& name
     if (text.empty()) return rest;
     const size_t open = std::min(text.find_first_of("{["), text.size());
     const size_t n = ReadBare(text.substr(open), names, calls);
-    at_start = n != std::string_view::npos;  // else the line is text
+    at_start = n != std::string_view::npos;  // otherwise the line is text
     if (n == std::string_view::npos) {
       rest += text[0];
       text.remove_prefix(1);
@@ -175,7 +175,7 @@ CallSplitter::CallSplitter(const CallForm* form, JsonView tools)
 std::string CallSplitter::Push(std::string_view text) {
   held_ += text;
   if (form_ == nullptr && names_.empty()) return std::exchange(held_, "");
-  if (in_call_) {  // an answer that is an object gets its name later
+  if (in_call_) {  // the name in an answer that is an object comes later
     if (!has_begun_) has_begun_ = BeginsWhole();
     return "";
   }

@@ -1,6 +1,6 @@
 // Finds tool calls in a model's output: in the format of its family (call_forms.h), or, as many
 // models write them, as a bare object, perhaps in a code block: {"name": NAME, "arguments": {...}}.
-// Such an object is a call if a function of this name is declared. Anything else stays text.
+// Such an object is a call if a function of this name is declared. Any other text stays text.
 #pragma once
 
 #include <cstdint>
@@ -22,38 +22,37 @@ gguf::JsonView ReadTools(const std::string& json);
 struct ToolChoice {
   enum class Kind : uint8_t { kAuto, kNone, kRequired };
   Kind kind = Kind::kAuto;
-  std::string name = {};  // the only function to call, once; "": any
+  std::string name = {};  // the only function that may be called, once; "": any
 };
 // "auto", "none", "required", or the name of one of these tools. Throws engine::Error.
 ToolChoice ReadToolChoice(std::string_view choice, const gguf::JsonView& tools);
 
-// Removes the calls from an answer, piece by piece. From the beginning of a call on, all text is
-// held back.
+// Removes the calls from an answer, piece by piece. Once a call has begun, all text is held back.
 class CallSplitter {
  public:
-  // form: null: calls are bare objects. tools: what may be called; absent: only marked calls are
-  // found.
+  // form: null: calls are bare objects. tools: the functions that may be called; absent: only
+  // marked calls are found.
   CallSplitter(const CallForm* form, gguf::JsonView tools);
 
-  std::string Push(std::string_view text);  // returns text that is certainly no call
-  std::string Finish(Calls& calls);         // and the rest
+  std::string Push(std::string_view text);  // returns text that cannot be a call
+  std::string Finish(Calls& calls);         // adds the calls, returns the rest
 
-  // A call has begun for sure: by its marks, or by the name of a function.
+  // Whether a call has certainly begun: by its marks, or by the name of a function.
   bool has_begun() const { return has_begun_; }
   const std::string& held() const { return held_; }
 
  private:
   bool BeginsWhole() const;
-  // Whether held_ may have calls in the family's form.
+  // Whether held_ may contain calls in the family's form.
   bool MayHaveMarked() const;
 
   const CallForm* form_;
   gguf::JsonView tools_;
   std::vector<std::string> names_;
   std::string held_;
-  bool in_call_ = false;  // all is held back from now on
+  bool in_call_ = false;  // all text is held back from now on
   bool has_begun_ = false;
-  bool at_start_ = true;  // nothing of the answer has come yet
+  bool at_start_ = true;  // the answer has no text yet
 };
 
 }  // namespace engine

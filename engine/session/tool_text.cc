@@ -124,7 +124,7 @@ void MakeMarksOwn(const std::vector<SpeltCalls>& spelt, tokenizer::RenderedChat&
   size_t from = 0;
   for (const SpeltCalls& one : spelt) {
     const size_t at = chat.text.find(one.text, from);
-    if (at == chat.text.npos) continue;  // the template left it out
+    if (at == chat.text.npos) continue;  // the template omitted it
     for (const ByteSpan& mark : one.marks) marks.push_back({at + mark.begin, at + mark.end});
     from = at + one.text.size();
   }

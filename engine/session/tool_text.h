@@ -1,4 +1,4 @@
-// Tools, their calls and the results as text, for templates that show none of them.
+// Tools, calls and results as text, for templates that show none of these.
 #pragma once
 
 #include <string>
@@ -17,19 +17,19 @@ struct SpeltCalls {
   std::vector<tokenizer::ByteSpan> marks;  // bytes of the text, ascending
 };
 
-// As the family writes them, whose models may know more than their template (the first LFM2 and
-// Kimi K2, Phi-4-mini), or, without a form, as bare objects.
+// Spells calls in the family's form, which a model may know even if its template does not (the
+// first LFM2 and Kimi K2, Phi-4-mini); without a form, as bare objects.
 SpeltCalls SpellCalls(const CallForm* form, const std::vector<tokenizer::ToolCall>& calls);
 
-// Removes the marks of spelt calls, which the conversation has in this order, from the bytes of a
-// chat that are foreign, so that they may become control tokens. They stay foreign if somebody else
-// says exactly the same, since that must remain text.
+// Removes the marks of spelt calls, which are in the conversation's order, from the foreign bytes
+// of a chat, so that they may become control tokens. A mark stays foreign if another message has
+// exactly the same text, since that must remain text.
 void MakeMarksOwn(const std::vector<SpeltCalls>& spelt, tokenizer::RenderedChat& chat);
 
-// Tells a model which functions it may call, and how: by a bare object.
+// Tells a model which functions it may call, by a bare object.
 std::string ToolInstructions(const gguf::JsonView& tools);
 
-// Results of calls become messages of the user, which name the function.
+// Turns results of calls into user messages, which name the function.
 std::vector<tokenizer::Message> ResultsAsUsers(const std::vector<tokenizer::Message>& messages);
 
 }  // namespace engine

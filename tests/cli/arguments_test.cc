@@ -1,4 +1,4 @@
-// Arguments as users of llama.cpp and ollama type them, and words that are no arguments.
+// Arguments as users of llama.cpp and ollama type them, and words that are not arguments.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -60,7 +60,7 @@ TEST(Arguments, ValuesBehindAnEqualsSign) {
   const auto run = [](const Args& more) {
     return Pronk(With({"run", "-m", kModel, "-n", "0"}, more));
   };
-  EXPECT_EQ(run({"--prompt=", "-n", "0"}).out, "\n");  // an empty value is one
+  EXPECT_EQ(run({"--prompt=", "-n", "0"}).out, "\n");  // an empty value is a value
   EXPECT_EQ(run({"--escape=yes", R"(-p=\x41)"}).out, "A\n");
   EXPECT_EQ(run({"--escape=off", R"(-p=\x41)"}).out, "\\x41\n");
   ExpectError(run({"--escape=maybe"}), 2, "--escape: expected yes or no, found maybe");
@@ -88,7 +88,7 @@ TEST(Arguments, ForeignFlagsAreAnsweredInASentence) {
   ExpectError(Pronk({"chat", "-no-cnv"}), 2, "pronk run completes");
 }
 
-// Scripts for llama-cli and llama-bench go on, with one note.
+// Scripts for llama-cli and llama-bench work, with one note.
 TEST(Arguments, FlagsOfLlamaCppThatChangeNothing) {
   const Args run = {"run", "-m", kModel, "-n", "2", "-s", "1"};
   const auto with = [&](const Args& more) { return Pronk(With(run, more)); };
@@ -139,7 +139,7 @@ TEST(Arguments, ValuesThatAreNone) {
               "-ctk: expected f16|f32|q8_0|q4_0, found f16,q4_0");
 }
 
-// The first wrong one is named, with what was probably meant and where help is.
+// The message names the first wrong flag, the probable flag, and where to find help.
 TEST(Arguments, DidYouMean) {
   ExpectError(Pronk({"rnu"}), 2, "did you mean run? 'pronk --help'");
   ExpectError(Pronk({"ls"}), 2, "did you mean list?");
@@ -189,8 +189,7 @@ TEST(Arguments, TheModelStandsFirstOrBehindItsFlag) {
   }
 }
 
-// Beside a prompt, the standard input is read only where a dash says so: a shell's loop keeps its
-// lines.
+// With a prompt, standard input is read only if a dash says so: a shell's loop keeps its lines.
 TEST(Arguments, StdinIsThePromptOrADocument) {
   const Finished loop = Shell(
       "printf 'A\\nB\\nC\\n' | while read x; do \"$PRONK\" run -m \"$MODEL\" -n 0 -p \"<$x>\"; "
@@ -214,12 +213,12 @@ TEST(Arguments, StdinIsThePromptOrADocument) {
   ExpectError(Pronk({"run", "-m", kModel, "-f", "-", "-j", "-"}), 2, "can be read only once");
 }
 
-// Stop texts and what ends a repetition are texts as well.
+// Stop texts and DRY breakers are texts, too.
 TEST(Arguments, EscapesHoldForEveryTypedText) {
   const Args poem = {"run", "-m", kDefault, "-p", "Once upon a time", "-n", "60", "--temp", "0"};
   const std::string whole = Text(poem);
   const size_t line = whole.find('\n');
-  ASSERT_LT(line + 1, whole.size());  // it has several
+  ASSERT_LT(line + 1, whole.size());  // it has several lines
   EXPECT_EQ(Text(With(poem, {"-e", "-r", "\\n"})), whole.substr(0, line) + "\n");
   EXPECT_EQ(Text(With(poem, {"-r", "\\n"})), whole);
   const Args dry = With(poem, {"--dry-multiplier", "3", "--dry-allowed-length", "1"});
@@ -227,7 +226,7 @@ TEST(Arguments, EscapesHoldForEveryTypedText) {
             Text(With(dry, {"--dry-sequence-breaker", "\n"})));
 }
 
-// What editors on Windows put into files is no part of a text.
+// A byte order mark and CRLF from Windows editors are not part of a text.
 TEST(Arguments, ByteOrderMarks) {
   const TempDir dir;
   const std::string mark = "\xEF\xBB\xBF";
@@ -249,7 +248,7 @@ TEST(Arguments, ByteOrderMarks) {
   }
 }
 
-// Where run takes a text, so do these.
+// These commands take texts as run does.
 TEST(Arguments, ATextForOtherCommands) {
   const TempDir dir;
   const std::string file = dir.Write("text", "Hello you"), out = dir.Path("out");
@@ -291,7 +290,7 @@ TEST(Arguments, WithoutAPromptItIsAskedFor) {
     const Finished run = Shell(std::string("\"$PRONK\" run -m \"$MODEL\" ") + input);
     ExpectError(run, 2, "no prompt: give one with -p TEXT or -f FILE, or pipe it in");
   }
-  EXPECT_EQ(Text({"run", "-m", kModel, "-n", "0", "-p", ""}), "\n");  // said to be empty
+  EXPECT_EQ(Text({"run", "-m", kModel, "-n", "0", "-p", ""}), "\n");  // explicitly empty
 }
 
 TEST(Arguments, OneLineFeedEndsAPipedText) {
@@ -308,7 +307,7 @@ TEST(Arguments, VerboseTellsSpeedsAndJsonTheSeed) {
         Pronk(With({"run", "-m", kModel, "-p", "x", "-n", "8", "--json"}, more)).out);
   };
   EXPECT_EQ(json({"-s", "42"})["seed"], 42);
-  // Whatever seed it was, it gives the same text again.
+  // The reported seed gives the same text again.
   const auto any = json({});
   EXPECT_EQ(json({"-s", any["seed"].dump()})["tokens"], any["tokens"]);
 }
@@ -353,7 +352,7 @@ TEST(Arguments, EveryFlagOfLlamaCppIsTakenOrAnswered) {
         const std::string ours = cli::OurFlag(flag);
         const bool is_command = cli::OurCommand(std::vector<std::string>{name, flag}) != name;
         if (command.Find(ours) != nullptr || cli::IsImplied(command, ours) || is_command) continue;
-        // An idle flag takes as many words as it does there.
+        // An idle flag takes as many words as in its own program.
         const std::vector<std::string> args = {flag, takes == "maybe" ? "on" : "Hi", "you"};
         if (const size_t n = cli::TakeIdleFlag(args, command)) {
           EXPECT_EQ(n, takes == "none" ? 1u : 2u) << flag << " takes " << takes;
@@ -371,7 +370,7 @@ TEST(Arguments, EveryFlagOfLlamaCppIsTakenOrAnswered) {
   EXPECT_GT(n_flags, 550u);
 }
 
-// What scripts give most, each as a run.
+// The most frequent flags of scripts, each in a run.
 TEST(Arguments, MoreFlagsOfLlamaCpp) {
   const auto run = [](const Args& more) {
     return Pronk(With({"run", "-m", kModel, "-p", "Hi you", "-n", "3", "-s", "1"}, more));
@@ -416,7 +415,7 @@ TEST(Help, StaysWithinAScreenAndHasExamples) {
       EXPECT_TRUE(Has(all, flag.what.substr(0, 20))) << flag.what;
     }
   }
-  // Its own flags come before the shared ones.
+  // The command's own flags come before the shared flags.
   const std::string help = Pronk({"run", "--help"}).out;
   EXPECT_LT(help.find("--no-display-prompt"), help.find("--threads"));
   EXPECT_TRUE(Has(help, "\n'pronk help run all' describes each of these.\n"));
@@ -454,7 +453,7 @@ TEST(Help, ExamplesRun) {
   }
 }
 
-// Without a terminal, long work says now and then how far it is.
+// Without a terminal, long work reports its progress now and then.
 TEST(Progress, IsSaidInLinesWhenPiped) {
   testing::internal::CaptureStderr();
   {
@@ -480,7 +479,7 @@ TEST(Arguments, HelpNamesAPlaceOnce) {
   EXPECT_EQ(Count(help, "\n  TEXT "), 1u);
 }
 
-// Each command that the launcher itself has, and no other.
+// The commands that the launcher itself has, and no other commands.
 TEST(Arguments, HelpNamesWhatTheLauncherDoes) {
   std::string launcher = ReadText(SourceDir() + "/pronk");
   launcher.erase(0, launcher.find("\ncase ${1:-} in\n"));

@@ -1,4 +1,4 @@
-// The program as a user meets it: what it prints, where, and with which status.
+// The program as a user sees it: its output, its streams, its status.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,7 +19,7 @@ TEST(Run, PrintsThePromptAndItsCompletion) {
   const Finished run = Done(Pronk({"run", "-m", kModel, "-p", "Hello", "-n", "4", "--temp", "0"}));
   EXPECT_EQ(run.out.rfind("Hello", 0), 0u) << run.out;
   EXPECT_GT(run.out.size(), 7u);
-  EXPECT_EQ(run.err, "");  // no terminal: nothing but faults
+  EXPECT_EQ(run.err, "");  // without a terminal only errors are printed
   const Finished without =
       Pronk({"run", "-m", kModel, "-p", "Hello", "-n", "4", "--temp", "0", "--no-display-prompt"});
   EXPECT_EQ("Hello" + without.out, run.out);
@@ -104,7 +104,7 @@ TEST(Version, AfterACommandToo) {
   const Finished run = Done(Pronk({"--version"}));
   EXPECT_EQ(run.out.rfind("pronk ", 0), 0u) << run.out;
   EXPECT_EQ(Pronk({"run", "--version"}).out, run.out);
-  EXPECT_EQ(Pronk({"perplexity", "--version"}).out, run.out);  // whose -f is required
+  EXPECT_EQ(Pronk({"perplexity", "--version"}).out, run.out);  // although -f is required
 }
 
 TEST(Run, AnswersDoNotDependOnTheInstructionSet) {
@@ -134,7 +134,7 @@ TEST(Logits, WritesEveryPosition) {
   EXPECT_EQ(std::distance(begin(files), end(files)), 1) << "half-written output stays";
 }
 
-// A link to a stream that the shell made: what is written arrives where the shell sends it.
+// A link to a stream of the shell: output goes where the shell sends it.
 TEST(Logits, ToStandardOutput) {
   const TempDir dir;
   const std::string link = dir.Path("stdout"), file = dir.Path("f");
@@ -145,7 +145,7 @@ TEST(Logits, ToStandardOutput) {
   EXPECT_TRUE(std::filesystem::is_symlink(link));
 }
 
-// Worked out from what `pronk logits` writes of each window.
+// Computed from the output of `pronk logits` for each window.
 TEST(Perplexity, IsWhatTheLogitsSay) {
   const TempDir dir;
   const std::string text = dir.Write("text", "It was a day like any other day, and it rained.");
@@ -159,7 +159,7 @@ TEST(Perplexity, IsWhatTheLogitsSay) {
     for (size_t i = 1; i < 8; ++i) ids += " " + all[begin + i].dump();
     ASSERT_EQ(Pronk({"logits", kModel, "--ids", ids, dir.Path("logits")}).status, 0);
     const std::vector<float> logits = ReadFloats(dir.Path("logits"));
-    for (size_t i = 4; i < 7; ++i) {  // of the second half
+    for (size_t i = 4; i < 7; ++i) {  // the second half
       double sum = 0;
       for (size_t id = 0; id < 320; ++id) sum += std::exp(double{logits[i * 320 + id]});
       const size_t next = all[begin + i + 1];

@@ -1,4 +1,4 @@
-// Subcommands as a line of sh, by the table that the command line itself is made of.
+// Subcommands as a line of sh, made from the command line's own table.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,8 +24,8 @@ inline const std::map<std::string, std::string> kRequired = {
     {"OUT", "$NEW"},     {"TYPE", "F16"}, {"--ids", "1 2"},       {"SHELL", "bash"},
     {"--file", "$TEXT"}, {"-f", "$TEXT"}, {"--messages", "$JSON"}};
 
-// "pronk COMMAND REST ..." in which these flags have these values, and the required ones what they
-// have above. Words come last and in order.
+// "pronk COMMAND REST ..." with these values of these flags, and the values above for required
+// flags. Words come last and in order.
 inline std::string CommandText(const cli::Command& command,
                                const std::map<const cli::Flag*, std::string>& values,
                                const std::string& rest = "") {
@@ -33,7 +33,7 @@ inline std::string CommandText(const cli::Command& command,
   for (const cli::Flag& flag : command.flags) {
     const auto tried = values.find(&flag);
     std::string value = tried == values.end() ? "" : tried->second;
-    // A word would fill its place.
+    // A word would take its place.
     if (value.empty() && flag.place == "MODEL" && !flag.required) value = "$MODEL";
     if (value.empty() && flag.required) {
       const auto given = kRequired.find(flag.place.empty() ? flag.Title() : flag.place);

@@ -1,4 +1,4 @@
-// Completions and the manual: that they hold every flag, and that the shells take them.
+// Completions and the manual: they have every flag, and shells accept them.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -28,8 +28,8 @@ std::set<std::string> FlagsOfRun() {
   return flags;
 }
 
-// A home whose bin/pronk, first in PATH, answers what completion asks, and otherwise writes what it
-// is given to the file `given`, a line each.
+// A home whose bin/pronk, first in PATH, answers completion's requests, and otherwise writes its
+// arguments to the file `given`, one a line.
 std::string HomeWithPronk(const TempDir& dir) {
   std::filesystem::create_directories(dir.Path("bin"));
   std::filesystem::create_directories(dir.Path("here/models"));
@@ -52,7 +52,7 @@ TEST(Completion, HoldsEveryFlag) {
   EXPECT_EQ(Pronk({"completion", "tcsh"}).status, 2);
 }
 
-// As bash calls it: the words so far, and which of them is being typed.
+// Called as by bash: the words so far, and the index of the word being typed.
 TEST(Completion, BashCompletes) {
   if (Shell("command -v bash").status != 0) GTEST_SKIP() << "bash is not installed";
   const auto complete = [](const std::string& words, int at) {
@@ -74,8 +74,8 @@ TEST(Completion, BashCompletes) {
   EXPECT_EQ(complete("pronk run -n 1", 3), "\n");
 }
 
-// A name comes with a download: whatever it is, no shell may run it. The completed line is run, and
-// the program gets the name as it is.
+// Names come from downloads: a shell must never run them. The completed line is run, and the
+// program gets the name unchanged.
 TEST(Completion, NamesAreNotCommands) {
   if (!Tmux::IsThere()) GTEST_SKIP() << "tmux is not installed";
   const std::map<std::string, std::string> shells = {
@@ -97,7 +97,7 @@ TEST(Completion, NamesAreNotCommands) {
       const TempDir dir;
       const std::string home = HomeWithPronk(dir);
       dir.Write("here/" + name, std::string_view("GGUF"));
-      dir.Write("here/COMPREPLYi", "");  // a name that patterns of the script itself may match
+      dir.Write("here/COMPREPLYi", "");  // a name that the script's own patterns may match
       Tmux tmux("cd '" + home + "/here' && export HOME='" + home + "' PATH='" + home +
                 "/bin:'$PATH" + " TERM=xterm && exec env " + command);
       tmux.Keys({"clear; " + set_up.at(shell), "Enter"});
@@ -159,7 +159,7 @@ TEST(Completion, NamesOfStoresAndLeadingDashes) {
   EXPECT_FALSE(Has(fish.out, "\n-rf.gguf")) << fish.out;
 }
 
-// Bash splits a word at colons; of files, only those that can be models are offered.
+// Bash splits a word at colons; only files that can be models are offered.
 TEST(Completion, NamesWithColonsAndModelFiles) {
   if (Shell("command -v bash").status != 0) GTEST_SKIP() << "bash is not installed";
   const TempDir dir;

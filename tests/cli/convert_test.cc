@@ -1,4 +1,4 @@
-// pronk convert: from a folder to a file that runs, as the program does it.
+// pronk convert: the program makes a file that runs from a folder.
 #include <gtest/gtest.h>
 
 #include <string>

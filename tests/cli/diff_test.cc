@@ -1,4 +1,4 @@
-// pronk inspect --check and pronk diff: what is wrong in a file, and what two files differ in.
+// pronk inspect --check and pronk diff: the faults of a file, and the differences of two files.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,7 +26,7 @@ std::string Hash(std::string_view text) {
   return hex;
 }
 
-// As published, with inputs of each length that is taken in another way.
+// Published test vectors, with inputs of each length that has its own code path.
 TEST(Xxh64, Published) {
   EXPECT_EQ(Hash(""), "ef46db3751d8e999");
   EXPECT_EQ(Hash("a"), "d24ec4f1a98c6e5b");
@@ -34,7 +34,7 @@ TEST(Xxh64, Published) {
   EXPECT_EQ(Hash("The quick brown fox jumps over the lazy dog"), "0b242d361fda71bc");
 }
 
-// A model file of F32 tensors and whatever keys.
+// A model file of F32 tensors and any keys.
 struct Tensor {
   std::string name;
   std::vector<float> weights;

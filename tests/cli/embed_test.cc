@@ -1,4 +1,4 @@
-// pronk embed and pronk rerank: their output, and what is refused.
+// pronk embed and pronk rerank: their output, and refused arguments.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -53,7 +53,7 @@ TEST(Embed, WritesALineForEachText) {
       0);
 }
 
-// A text that is too long costs its own line, and no other's vector.
+// A text that is too long loses only its own line.
 TEST(Embed, ATextThatIsTooLong) {
   const TempDir dir;
   const std::string tall(80, '3');
@@ -73,7 +73,7 @@ TEST(Embed, ATextThatIsTooLong) {
     EXPECT_EQ(lines[i]["index"], i == 0 ? 0 : i + 1);
   }
   EXPECT_TRUE(Has(run({"a", tall}).err, "text 2: the text needs"));
-  // In raw output its place is kept.
+  // Raw output keeps the text's place.
   const std::string raw = run({"--raw", "-f", file}).out;
   const size_t width = lines[0]["embedding"].size();
   ASSERT_EQ(raw.size(), 4 * width * sizeof(float));
@@ -84,7 +84,7 @@ TEST(Embed, ATextThatIsTooLong) {
     EXPECT_TRUE(std::isnan(floats[width + i]));
     EXPECT_EQ(floats[2 * width + i], lines[1]["embedding"][i].get<float>());
   }
-  // Or it is cut, which is said.
+  // Or the text is cut, with a note.
   const Finished cut = Done(run({"--truncate", "-f", file}));
   EXPECT_EQ(cut.err, "pronk: note: cut 1 of 4 texts to 8 tokens\n");
   const std::vector<Json> all = JsonLines(cut.out);
@@ -93,7 +93,7 @@ TEST(Embed, ATextThatIsTooLong) {
   EXPECT_EQ(all[1]["embedding"], JsonLines(run({std::string(6, '3')}).out)[0]["embedding"]);
 }
 
-// BERT's token that ends a text stays in its place.
+// BERT's token that ends a text stays at the end.
 TEST(Embed, TruncationKeepsTheEnd) {
   const std::string model = DataPath("vectors/bert-cls.gguf");
   const auto vectors = [&](const Args& more) {
@@ -123,7 +123,7 @@ TEST(Embed, WritesTheResultOfIds) {
     ExpectError(Pronk({command, model, "--ids", "", out}), 2, "no ids given");
     ExpectError(Pronk({command, model, "-f", out, "-f", out}), 2, "-f: expected once, found 2");
     for (const Args& more : {Args{"--truncate"}, {"--prompt-name", "query"}}) {
-      if (command == "rerank") break;  // which has neither flag
+      if (command == "rerank") break;  // rerank has neither flag
       ExpectError(Pronk(With({command, model, "--ids", "1", out}, more)), 2, "not with --ids");
     }
     ExpectError(Pronk({command, model, "--ids", "99", out}), 1, "not in the vocabulary");
@@ -170,7 +170,7 @@ TEST(Rerank, SortsTexts) {
   }
 }
 
-// What does not fit is reported, and the others are sorted.
+// Texts that do not fit are reported, and the other texts are sorted.
 TEST(Rerank, ATextThatIsTooLong) {
   const std::string tall(80, 'a');
   const Finished run = Pronk({"rerank", "-m", kRerank, "-c", "16", "-p", "ef", "ab", tall, "cd"});

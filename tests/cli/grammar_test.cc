@@ -1,4 +1,4 @@
-// pronk run and chat kept to a grammar, from outside.
+// pronk run and chat with a grammar, as a user sees them.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -47,7 +47,7 @@ TEST(Grammar, FilesAndTexts) {
                  input);
   };
   const Finished from_file = run({"--json-schema", schema});
-  // What the standard allows is left out with a note, and not where nothing is.
+  // Omitting what the standard allows gives a note, but only if something is omitted.
   EXPECT_TRUE(Has(from_file.err, "note: objects get only the properties that the schema names; "));
   EXPECT_TRUE(Has(from_file.err, "--json-open allows others"));
   for (const Args& flags :
@@ -59,7 +59,7 @@ TEST(Grammar, FilesAndTexts) {
   const std::string once = run({"--grammar", grammar}).out;
   EXPECT_TRUE(once == "Once again!\n" || once == "Once more!\n") << once;
   EXPECT_EQ(run({"--grammar", "root ::= \"Once \" (\"again\" | \"more\") \"!\""}).out, once);
-  // The whole text is there, in the object of --json as well.
+  // The whole text is printed, also in --json's object.
   const Json object = Json::parse(run({"--grammar", grammar, "--json"}).out);
   EXPECT_EQ(object["text"].get<std::string>() + "\n", once);
   EXPECT_EQ(object["stop_reason"], "eos");
@@ -113,7 +113,7 @@ TEST(Grammar, SaysWhereATextIsCut) {
   EXPECT_EQ(
       Pronk({"chat", "-m", kDefault, "-n", "3", "--grammar", "root ::= [a-z]{100}"}, "x\n").status,
       4);
-  const Finished piped = Shell(  // the reader has closed the pipe: that is no fault
+  const Finished piped = Shell(  // a closed pipe is not an error
       R"({ "$PRONK" run -m "$MODEL" -p x --grammar 'root ::= [a-z]+' --ignore-eos -c 100000
         echo $? >&2; } | head -c 1)");
   EXPECT_EQ(piped.err, "0\n");

@@ -1,4 +1,4 @@
-// pronk imatrix: what it finds, and what quantize makes of it.
+// pronk imatrix: its results, and their use by quantize.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -55,7 +55,7 @@ TEST(Imatrix, HasTheInputsOfEveryMatrixOfTheLayers) {
     EXPECT_EQ(Numbers(file, name + ".weight.counts"), std::vector<float>{n_tokens}) << name;
     return Numbers(file, name + ".weight.in_sum2");
   };
-  EXPECT_EQ(sums("blk.0.attn_q"), sums("blk.0.attn_k"));  // of one input
+  EXPECT_EQ(sums("blk.0.attn_q"), sums("blk.0.attn_k"));  // both have one input
   EXPECT_EQ(sums("blk.0.attn_q"), sums("blk.0.attn_v"));
   EXPECT_EQ(sums("blk.4.ffn_gate"), sums("blk.4.ffn_up"));
   EXPECT_NE(sums("blk.4.ffn_gate"), sums("blk.3.ffn_gate"));
@@ -99,13 +99,13 @@ TEST(Imatrix, MakesWhatCountsMoreExact) {
               WeightedError(exact, *a.FindTensor(name), columns))
         << name;
   }
-  // With few bits its absence is mentioned.
+  // With few bits, a note says that it is missing.
   const Finished note = Pronk({"quantize", kDefault, dir.Path("out"), "IQ2_XXS", "--dry-run"});
   EXPECT_TRUE(Has(note.err, "an importance matrix helps much: pronk imatrix"));
   const Finished none = Pronk(
       {"quantize", kDefault, dir.Path("out"), "IQ2_XXS", "--imatrix", importance, "--dry-run"});
   EXPECT_FALSE(Has(none.err, "helps much"));
-  // The model's own serves, too, where no matrix changes.
+  // The model's own matrix is used, too, if no matrix changes.
   const Finished same = Done(
       Pronk({"quantize", kDefault, dir.Path("out"), "Q8_0", "--imatrix", importance, "--dry-run"}));
   ExpectError(

@@ -1,5 +1,5 @@
-// The launcher: a copy of it in folders with odd names, with a cmake that only says what it was
-// asked to do. When it builds, who waits for whom, and what it refuses.
+// The launcher: a copy in folders with odd names, with a cmake that only records its arguments.
+// Tests when it builds, which processes wait, and what it refuses.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -93,7 +93,7 @@ TEST_F(Launcher, BuildsOnceInAnyFolder) {
   EXPECT_EQ(Noted("built"), n_built);
 }
 
-// Those that cmake does not take.
+// Names that cmake does not accept.
 TEST_F(Launcher, RefusesFoldersInALine) {
   for (const std::string name :
        {"new\nline", "line\n", "quo\"te", "se;mi", "back\\slash", "c#", "[x]", "a<b", "a|b"}) {
@@ -116,7 +116,7 @@ TEST_F(Launcher, ChecksTargets) {
   EXPECT_TRUE(Has(ReadText(dir_.Path("notes/configured")), "-DPRONK_TARGETS=all "));
 }
 
-// Whoever may read the launcher could lock it; and a killed build leaves no lock.
+// Any user who may read the launcher could lock it; a killed build leaves no lock.
 TEST_F(Launcher, OnlyBuildsLockIt) {
   const std::string root = Checkout("checkout");
   const Finished run =
@@ -140,7 +140,7 @@ TEST_F(Launcher, OneBuildAtATime) {
   EXPECT_EQ(Count(two.out, "built: "), 2u);
   EXPECT_TRUE(Has(two.err, "pronk: waiting for another pronk that is building")) << two.err;
   EXPECT_EQ(Noted("built"), 1u);
-  // One that cleans up in between takes the lock's file away, too.
+  // A cleanup in between also removes the lock's file.
   const Finished cleaned =
       Done(Run(root,
                "rm -rf \"$ROOT/build\"; \"$ROOT/pronk\" a & sleep 0.2; \"$ROOT/pronk\" clean & "

@@ -1,4 +1,5 @@
-// pronk list and -m NAME, on stores made here: what is found, what a name means, what is broken.
+// pronk list and -m NAME, on stores made here: the models found, the meaning of names, broken
+// stores.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -71,7 +72,7 @@ class ModelsTest : public testing::Test {
         {"HOME=" + dir_.Path(""), "HF_HUB_CACHE=" + dir_.Path("hub"),
          "OLLAMA_MODELS=" + dir_.Path("ollama"), "LLAMA_CACHE=" + dir_.Path("llama")});
   }
-  // The error of -m `name`, or "" where it is found.
+  // The error of -m `name`; "" if the model is found.
   std::string ErrorOf(const std::string& name) {
     return Pronk({"tokenize", "-m", name, "-p", "x"}).err;
   }
@@ -89,12 +90,12 @@ TEST_F(ModelsTest, TheDefaultIsNoFileOfThatName) {
   ExpectError(Shell(there + "-m ./default", environment), 1, "GGUF");
 }
 
-// Names come from files of others: an error that lists them is one line without escape codes.
+// Names come from untrusted files: an error that lists them is one line without escape codes.
 TEST_F(ModelsTest, NamesCannotCommandTheTerminal) {
   for (const char* number : {"1", "2"}) {
     Copy(std::string(".lmstudio/models/evil\033[2J/\npronk: ") + number + ".gguf");
   }
-  for (const std::string name : {"evil", "evils"}) {  // two have that name; two are near
+  for (const std::string name : {"evil", "evils"}) {  // two have this name; two have similar names
     ExpectError(Pronk({"tokenize", "-m", name, "-p", "x"}), 1, R"(evil\x1b[2J/\npronk: 1.gguf)");
     EXPECT_FALSE(Has(ErrorOf(name), "\033"));
   }
@@ -123,7 +124,7 @@ TEST_F(ModelsTest, ListsWhatIsThere) {
   EXPECT_GT(small["memory_bytes"], 100000);
   EXPECT_EQ(small["fits"], "yes");
   EXPECT_NE(models["publisher/repo/broken.gguf"]["problem"], "");
-  // What is broken is skipped with a note.
+  // Broken files are skipped with a note.
   for (const char* says : {"Tiny-Q4_0.gguf: leads to no file", "gone/7b: its model is missing",
                            "evil/1b: names no model", "is not JSON", "HTML"}) {
     EXPECT_TRUE(Has(run.err, says));
@@ -140,7 +141,7 @@ TEST_F(ModelsTest, NamesThatAreFound) {
         "https://huggingface.co/acme/Wee-GGUF:Q4_0", "acme/wee-GGUF"}) {
     EXPECT_EQ(ErrorOf(name), "") << name;
   }
-  EXPECT_EQ(Pronk({"tokenize", "-hf", "acme/Wee-GGUF", "-p", "x"}).err, "");  // as llama.cpp has it
+  EXPECT_EQ(Pronk({"tokenize", "-hf", "acme/Wee-GGUF", "-p", "x"}).err, "");  // llama.cpp's flag
 }
 
 // OWNER/REPO is that repository, and a type is a whole word: -hf must not run another model.
@@ -175,7 +176,7 @@ TEST_F(ModelsTest, TheNewestRevisionIsMeant) {
   EXPECT_EQ(path(), dir_.Path(repo + "snapshots/ccc/new.gguf"));
 }
 
-// In the working directory and in a folder of one's own, before those of a store.
+// The working directory and the user's own folder come before a store.
 TEST_F(ModelsTest, OwnFolders) {
   Copy("here/Own-0.5B.gguf");
   Copy("here/Tiny-Q8_0.gguf");
@@ -193,7 +194,7 @@ TEST_F(ModelsTest, OwnFolders) {
     EXPECT_EQ(shell("\"$PRONK\" tokenize -p x -m \"" + name + "\"").err, "") << name;
   }
   ExpectError(shell("\"$PRONK\" tokenize -p x -m hidden"), 1, "no model called hidden");
-  // Of one name, the one here is meant: the cache's is damaged.
+  // If names are equal, the one here counts: the cache's file is damaged.
   Write("hub/models--Owner--Tiny-GGUF/blobs/123", "<!DOCTYPE html>");
   EXPECT_EQ(shell("\"$PRONK\" tokenize -p x -m tiny-q8_0").err, "");
   ExpectError(shell("\"$PRONK\" tokenize -p x -m owner/tiny-gguf/tiny-q8_0"), 1, "HTML");
@@ -213,7 +214,7 @@ TEST_F(ModelsTest, OwnFolders) {
             "PRONK_MODELS: deeper/Hidden.gguf\n");
 }
 
-// As llama-bench names it, and not by the type that most weights have.
+// Types have llama-bench's names, not the name of the type that most weights have.
 TEST_F(ModelsTest, ListsTheTypeOfTheFile) {
   const std::string mixed = ".lmstudio/models/publisher/repo/mixed.gguf";
   Done(Pronk({"quantize", kModel, dir_.Path(mixed), "Q4_K_M"}));
@@ -229,7 +230,7 @@ TEST_F(ModelsTest, ListsTheTypeOfTheFile) {
 }
 
 TEST_F(ModelsTest, NamesThatAreNot) {
-  // Of none or of several: one line with those that are near.
+  // No match or several: one line with similar names.
   const auto expect = [&](const std::string& name, const std::string& says) {
     ExpectError(Pronk({"run", "-m", name, "-p", "x"}), 1, says);
   };
@@ -238,7 +239,7 @@ TEST_F(ModelsTest, NamesThatAreNot) {
   const std::string pull = "; to download one: " + cli::SuggestedModel().line + "\n";
   expect("xyz", "pronk: -m: no file and no model called xyz ('pronk list')" + pull);
   expect("defualt", "no model called defualt ('pronk list'); similar: default\n");
-  // Near in fact: words that all names have, types and owners are no reason.
+  // Similarity counts: words that all names have, types and owners do not.
   const auto near = [&](const std::string& name, const std::string& names) {
     expect(name, "no model called " + name + " ('pronk list'); similar: " + names + "\n");
   };
@@ -250,17 +251,17 @@ TEST_F(ModelsTest, NamesThatAreNot) {
                                 "other99999999", "wxy"}) {
     expect(far, "no model called " + far + " ('pronk list')" + pull);
   }
-  // What looks like a published model is one that can be downloaded.
+  // A name that looks like a published model's can be downloaded.
   for (const std::string name : {"owner/Zephyr-GGUF", "acme/Zephyr-GGUF:Q4_0"}) {
     expect(name, "; to download it: ./pronk pull " + name + "\n");
   }
   expect("hf.co/acme/Zephyr-GGUF", "; to download it: ./pronk pull acme/Zephyr-GGUF\n");
   expect("broken", "HTML");
   expect("gone:7b", "no model called gone:7b");
-  expect("./small", "no such file");  // a path is no name
+  expect("./small", "no such file");  // a path is not a name
 }
 
-// A text where the model is expected.
+// A text in the place of the model.
 TEST_F(ModelsTest, ATextIsNoModel) {
   const std::string pull = "; to download one: " + cli::SuggestedModel().line;
   ExpectError(Pronk({"chat", "Xyz, xyz"}), 1,
@@ -270,16 +271,16 @@ TEST_F(ModelsTest, ATextIsNoModel) {
                 "no model called xyz ('pronk list')" + pull + "; to take it as a text: -p\n");
     EXPECT_EQ(Pronk({command, "Xyz, xyz"}).status, 0);
   }
-  ExpectError(Pronk({"inspect", "Xyz, xyz"}), 1, "('pronk list')\n");  // reads no text
+  ExpectError(Pronk({"inspect", "Xyz, xyz"}), 1, "('pronk list')\n");  // inspect reads no text
   ExpectError(
       Pronk({"run", "hi"}), 1,
       "no file and no model called hi ('pronk list')" + pull + "; to complete it as a text: -p\n");
   ExpectError(Pronk({"embed", "hi"}), 1, pull + "; the first word names the model");
-  for (const Args& text : {Args{"-p", "x"}, {"x"}}) {  // who gives one does not need to be told
+  for (const Args& text : {Args{"-p", "x"}, {"x"}}) {  // no hint if a text is given
     ExpectError(Pronk(With({"run", "hi"}, text)), 1, "called hi ('pronk list')" + pull + "\n");
   }
   ExpectError(Pronk({"run", "-"}), 1, pull + "; to complete the standard input: -f -");
-  EXPECT_FALSE(Has(ErrorOf("xyz.gguf"), "a text"));  // no text ends so
+  EXPECT_FALSE(Has(ErrorOf("xyz.gguf"), "a text"));  // texts do not end like this
 }
 
 // The flag that was wrong is named, and not -m.
@@ -301,7 +302,7 @@ TEST_F(ModelsTest, WhatNamedTheModel) {
               "; to download it: ./pronk pull acme/Zephyr-GGUF:Q4_K_M\n");
   ExpectError(test::Pronk({"tokenize", "-p", "x"}, "", {"PRONK_MODEL=xyz", "HOME=/nonexistent"}), 1,
               "pronk: PRONK_MODEL: no file and no model called xyz");
-  // A word after a flag that may stand alone.
+  // A word after a flag with an optional value.
   const std::string expected = "--think: expected on|off|low|medium|high, found maybe";
   ExpectError(with({"--chat", "--think", "maybe"}), 2, expected);
   ExpectError(with({"-m", kModel, "--chat", "--think", "maybe"}), 2, expected);
@@ -314,7 +315,7 @@ TEST_F(ModelsTest, NoStoresAtAll) {
                                         {"HOME=/nonexistent", "HF_HUB_CACHE=/nonexistent",
                                          "OLLAMA_MODELS=/dev/null", "LLAMA_CACHE=/dev/null"}));
   EXPECT_EQ(run.err, "");
-  // What to do next.
+  // The message says what to do next.
   const TempDir home;
   const cli::Suggestion model = cli::SuggestedModel();
   const Finished list =

@@ -1,4 +1,4 @@
-// --override-kv, and what says whether a file will run: inspect --check, list.
+// --override-kv, and the commands that show whether a file will run: inspect --check, list.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -56,7 +56,7 @@ TEST_F(OverrideTest, PutsAValueInItsPlace) {
   EXPECT_NE(with("llama.attention.sliding_window=int:2"), bare);
   EXPECT_NE(with("tokenizer.ggml.add_bos_token=bool:false"), bare);
   EXPECT_EQ(with("llama.rope.scaling.type=str:none"), bare);
-  // Several; what they say is checked as what the file says.
+  // Several keys; their values are checked like the file's.
   EXPECT_EQ(Run(path_, {"--override-kv", "llama.attention.new_idea=", "--override-kv",
                         "llama.rope.freq_base=float:10000"})
                 .out,
@@ -66,7 +66,7 @@ TEST_F(OverrideTest, PutsAValueInItsPlace) {
               "with type none (--override-kv llama.rope.scaling.type=str:none)");
   ExpectError(Run(kModel, {"--override-kv", "llama.classifier.output_labels=int:1"}), 1,
               "pooling_type 4 (--override-kv llama.pooling_type=int:4)");
-  // Joined by commas; one in double quotes may have commas.
+  // Joined by commas; a text in double quotes may have commas.
   const Finished joined =
       Run(path_, {"--override-kv",
                   "llama.attention.new_idea=,\"x=str:a, \"\"b\"\"\",llama.rope.freq_base=float:3"});
@@ -82,7 +82,7 @@ TEST_F(OverrideTest, WrongForms) {
   }
 }
 
-// Of several models each is changed; one that lacks the key says so.
+// Each of several models is changed; a note names a model that lacks the key.
 TEST_F(OverrideTest, EveryCommandThatRunsModels) {
   const Args key = {"--override-kv", "llama.attention.new_idea="};
   const std::string change = "note: --override-kv: without the file's llama.attention.new_idea\n";

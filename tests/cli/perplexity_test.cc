@@ -1,5 +1,5 @@
-// pronk perplexity --save-logits and --kl: figures against those worked out here from all logits,
-// and files of strangers.
+// pronk perplexity --save-logits and --kl: figures compared with figures computed here from all
+// logits, and untrusted files.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kWindow = 16, kFirst = kWindow / 2;  // the first prediction that counts
 
-// [predictions][vocabulary]: ln(probability), of all that count.
+// [predictions][vocabulary]: ln(probability) of each prediction that counts.
 std::vector<std::vector<double>> Predictions(const engine::Model& model,
                                              std::vector<tokenizer::TokenId> ids,
                                              size_t n_windows) {
@@ -114,7 +114,7 @@ TEST_F(Divergence, IsWhatTheLogitsSay) {
 TEST_F(Divergence, FromItselfIsNone) {
   const Finished run = Done(Pronk({"perplexity", "-m", kModel, "--kl", base_, "--json"}));
   const Json found = Json::parse(run.out);
-  // What is left is the rounding of the codes.
+  // The rest is the rounding of the codes.
   EXPECT_NEAR(found["kl_divergence"]["value"], 0, 16.0 / 65535);
   EXPECT_NEAR(found["perplexity_ratio"]["value"], 1, 16.0 / 65535);
   EXPECT_GT(found["same_top"]["value"], 0.98);
@@ -129,7 +129,7 @@ TEST_F(Divergence, FromItselfIsNone) {
   }
 }
 
-// The file as llama-perplexity has it, and the same by its name.
+// The file as llama-perplexity writes it, and the same file by llama.cpp's name.
 TEST_F(Divergence, TheFileIsAsPublished) {
   const std::string bytes = ReadText(base_);
   const size_t n_vocab = 320, row = 8 + 2 * n_vocab;
@@ -210,7 +210,7 @@ TEST_F(Divergence, SaysWhatTheFileCannotHold) {
   EXPECT_TRUE(Has(run.err, "which 1 of " + std::to_string(n_windows_ * 7) + " tokens have: "));
 }
 
-// Whatever the bytes are, there is an answer or a line that says what is wrong.
+// Any bytes give an answer or a line that says what is wrong.
 TEST_F(Divergence, DamagedFiles) {
   const std::string good = ReadText(base_);
   std::mt19937 random(1);

@@ -1,4 +1,4 @@
-// What the tests of the program share: running it, and what an error looks like.
+// Helpers of the program's tests: they run it, and check its errors.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,10 +15,10 @@
 
 namespace test {
 
-// Two layers, 320 tokens, random weights: fast, and what it says is noise.
+// Two layers, 320 tokens, random weights: fast, and its text is noise.
 inline const std::string kModel = DataPath("tiny/llama.gguf");
 
-// Chats on a terminal save themselves: here, not among those of whoever tests.
+// Chats on a terminal save themselves: here, not among the user's own chats.
 inline const TempDir kState;
 inline const bool kStateIsSet = setenv("XDG_STATE_HOME", kState.Path("").c_str(), 1) == 0;
 
@@ -41,20 +41,20 @@ inline Finished Shell(const std::string& line, std::vector<std::string> environm
   return RunProgram({"/bin/sh", "-c", line}, "", environment);
 }
 
-// A run that ends well.
+// A run that must succeed.
 inline Finished Done(Finished run) {
   EXPECT_EQ(run.status, 0) << run.err;
   return run;
 }
 
-// How often a text has this word.
+// How often a text contains this word.
 inline size_t Count(const std::string& text, const std::string& word) {
   size_t n = 0;
   for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; ++at) ++n;
   return n;
 }
 
-// One line on stderr that says this, nothing on stdout.
+// Expects one line on stderr that contains this, nothing on stdout.
 inline void ExpectError(const Finished& run, int status, const std::string& says) {
   EXPECT_EQ(run.status, status);
   EXPECT_EQ(run.out, "");
@@ -65,7 +65,8 @@ inline void ExpectError(const Finished& run, int status, const std::string& says
   }
 }
 
-// On stderr `before`, and a line with the written file's path and size; nothing on stdout.
+// Expects `before` on stderr and then a line with the written file's path and size; nothing on
+// stdout.
 inline void ExpectWritten(const Finished& run, const std::string& path,
                           const std::string& before = "") {
   EXPECT_EQ(run.out, "");

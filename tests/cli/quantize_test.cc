@@ -1,4 +1,4 @@
-// pronk quantize: what is changed in a file and what is not, and what is refused.
+// pronk quantize: the parts of a file that change and that do not, and refused arguments.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -79,7 +79,7 @@ TEST(Quantize, ChangesMatricesAndNothingElse) {
   }
 }
 
-// The types with the numbers that llama.cpp has for files of them.
+// The types with llama.cpp's numbers for files of them.
 TEST(Quantize, EveryTypeIsToldInTheFile) {
   const TempDir dir;
   const std::string in = WriteTensor(dir, "in", std::vector<float>(1024, 1.0f), {256, 4});
@@ -143,7 +143,8 @@ TEST(Quantize, RowsThatAreNotWholeBlocksGetAnotherType) {
   EXPECT_EQ(file.FindTensor("odd")->dtype, DType::kF16);
 }
 
-// Of a split model one whole file is made; alignment and what the old file said of its types go.
+// A split model becomes one file; the alignment and the old file's statements about its types are
+// dropped.
 TEST(Quantize, PartsBecomeOneFile) {
   const TempDir dir;
   const std::vector<float> weights(32, 0.5f);
@@ -186,7 +187,7 @@ TEST(Quantize, RefusesWhatItCannotDo) {
   refused(WriteTensor(dir, "large", weights, {64, 1024}), "or are too large", 1, "F16");
   EXPECT_EQ(ReadText(out), "as before");
 
-  // The file that is read, by its name and by a link.
+  // The input file, by its name and by a link.
   const std::string copy = dir.Write("copy", ReadText(kModel)), link = dir.Path("link");
   std::filesystem::create_symlink("copy", link);
   for (const std::string& same : {copy, link}) {
@@ -221,7 +222,7 @@ TEST(Quantize, WarnsWhereTheSourceHasLostSomething) {
   EXPECT_EQ(types.at("blk.5.ffn_norm.weight"), DType::kF32);
   // F32 adds no errors.
   ExpectWritten(Done(Pronk({"quantize", kDefault, dir.Path("wide"), "F32"})), dir.Path("wide"));
-  // What has the type already stays, byte by byte; there is nothing to warn of.
+  // A tensor that already has the type stays, byte by byte, without a warning.
   const Finished same = Pronk({"quantize", kDefault, dir.Path("same"), "Q8_0"});
   ExpectWritten(same, dir.Path("same"));
   const gguf::File before = gguf::File::Open(kDefault), after = gguf::File::Open(dir.Path("same"));
@@ -242,7 +243,7 @@ TEST(Quantize, TypesOfSingleTensors) {
   EXPECT_EQ(types.at("blk.2.ffn_up.weight"), DType::kQ3_K);  // the first pattern counts
   EXPECT_EQ(types.at("blk.3.ffn_up.weight"), DType::kQ5_1);
   EXPECT_EQ(types.at("blk.2.ffn_down.weight"), DType::kQ5_1);
-  EXPECT_EQ(types.at("blk.2.ffn_norm.weight"), DType::kF32);  // vectors are not asked
+  EXPECT_EQ(types.at("blk.2.ffn_norm.weight"), DType::kF32);  // patterns do not apply to vectors
   EXPECT_EQ(types.at("token_embd.weight"), DType::kIQ4_XS);
   EXPECT_EQ(types.at("blk.2.attn_v.weight"), DType::kQ6_K);
   // The embedding serves as output here.

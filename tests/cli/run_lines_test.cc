@@ -1,4 +1,4 @@
-// pronk run --jsonl: a line of answer for each line of prompt, whoever is answered beside it.
+// pronk run --jsonl: an answer line for each prompt line, whatever runs beside it.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -21,7 +21,7 @@ class RunLines : public testing::Test {
              more),
         in);
   }
-  // Without times.
+  // The result without its times.
   static std::vector<std::string> Answers(const std::string& text) {
     std::vector<std::string> answers;
     std::istringstream lines(text);
@@ -57,7 +57,7 @@ TEST_F(RunLines, AnswersAreTheSameHoweverManyTogether) {
   EXPECT_EQ(Answers(Run({grammar[0], grammar[1], "--parallel", "3"}, prompts_).out), kept);
 }
 
-// What is whole stays; the rest is as if nothing had happened.
+// Complete lines stay; the rest is done again.
 TEST_F(RunLines, GoesOnWhereItWas) {
   const std::string out = dir_.Path("answers.jsonl");
   const Args to_file = {"-o", out, "--parallel", "2"};

@@ -1,4 +1,5 @@
-// pronk run --messages, and what lines of --jsonl say: conversations, settings, log probabilities.
+// pronk run --messages, and the fields of --jsonl's lines: conversations, settings, log
+// probabilities.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +22,7 @@ class RunRequest : public testing::Test {
     for (const char* const key : {"timings", "draft", "seed", "id"}) json.erase(key);
     return json;
   }
-  // What run prints with these flags.
+  // The output of run with these flags.
   static Json Flags(const Args& args) {
     return WithoutTimes(Done(Pronk(With({"run", "-m", kModel, "--json"}, args))).out);
   }
@@ -36,7 +37,7 @@ class RunRequest : public testing::Test {
   const TempDir dir_;
 };
 
-// Content in parts is that of the texts, and a conversation that of its template.
+// Content in parts equals its joined texts, and a conversation is rendered by its template.
 TEST_F(RunRequest, AnswersAConversation) {
   const Json text = Flags(
       {"--chat", "--system", "Be kind.", "-p", "Hello\nyou", "-n", "6", "-s", "5", "--temp", "0"});
@@ -54,7 +55,7 @@ TEST_F(RunRequest, AnswersAConversation) {
   const std::string asked = dir_.Write("q.json", question);
   EXPECT_EQ(Flags(With({"--messages", asked, "--system", "Be kind."}, how)), text);
   EXPECT_EQ(Flags(With({"--messages", file, "--system", "Be rude."}, how)), text);
-  // Nothing but the answer is printed.
+  // Only the answer is printed.
   const Finished run = Done(Pronk(With({"run", "-m", kModel, "--messages", file}, how)));
   EXPECT_EQ(run.out, text["text"].get<std::string>() + "\n");
 }
@@ -90,7 +91,7 @@ TEST_F(RunRequest, ALineMayHaveItsOwnSettings) {
          {"-n", "40", "--grammar", "root ::= [a-c]+"});
 }
 
-// Each its own, beside others.
+// Each line has its own settings, in one batch.
 TEST_F(RunRequest, LinesHaveTheirOwnGrammarsAndIds) {
   const std::string lines =
       R"({"id": "a", "prompt": "x", "grammar": "root ::= \"one\"", "n_predict": 9}
@@ -163,7 +164,7 @@ TEST_F(RunRequest, FlagsThatDoNotFit) {
               "--system has no effect without --chat");
 }
 
-// The logarithm of the softmax of what `pronk logits` writes.
+// The logarithm of the softmax of `pronk logits`' output.
 TEST_F(RunRequest, LogProbabilities) {
   const Json json =
       Flags({"-p", "Hello", "-n", "5", "--temp", "0.5", "-s", "5", "--logprobs", "3"});

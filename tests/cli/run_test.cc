@@ -11,7 +11,7 @@
 namespace test {
 namespace {
 
-// A text without a flag is completed by the usual model; one word alone names a model.
+// The usual model completes a text without a flag; a single word names a model.
 TEST(Run, TakesATextAlone) {
   const Finished run =
       Done(Pronk({"run", "Hello you", "-n", "3", "--temp", "0"}, "", {"PRONK_MODEL=" + kModel}));
@@ -19,7 +19,7 @@ TEST(Run, TakesATextAlone) {
   ExpectError(Pronk({"run", "Hello"}), 1, "no model called Hello");
 }
 
-// A prompt that was read once is not read again, and what is written is the same.
+// A prompt is read only once, and the text is the same.
 TEST(RunPromptCache, ReadsAPromptOnce) {
   const TempDir dir;
   const std::string cache = dir.Path("cache");
@@ -36,14 +36,14 @@ TEST(RunPromptCache, ReadsAPromptOnce) {
   EXPECT_EQ(tokens(second), expected);
   EXPECT_EQ(Json::parse(second.out)["prompt_tokens"], 0);
   EXPECT_TRUE(Has(second.err, "tokens of the prompt taken from " + cache));
-  // A longer one reads what is new, and replaces the first.
+  // A longer prompt reads only its new tokens, and replaces the first.
   const Finished longer = run(prompt + ", and", {"--prompt-cache", cache});
   EXPECT_LT(Json::parse(longer.out)["prompt_tokens"], 8);
   EXPECT_EQ(Json::parse(run(prompt + ", and", {"--prompt-cache", cache}).out)["prompt_tokens"], 0);
-  // Others have little in common with it.
+  // Other prompts have little in common with it.
   EXPECT_EQ(tokens(run("Bye", {"--prompt-cache", cache})), tokens(run("Bye", {})));
 
-  // One that is longer than the context is replaced, too.
+  // A prompt that is longer than the context is replaced, too.
   const std::string words(150, 'z');
   Done(run(words, {"--prompt-cache", cache}));
   const Finished small = Done(run("Bye", {"--prompt-cache", cache, "-c", "64"}));
@@ -58,7 +58,7 @@ TEST(RunPromptCache, ReadsAPromptOnce) {
   ExpectError(run(prompt, {"--prompt-cache", dir.Path("no/folder")}), 1, "there is no folder");
 }
 
-// --chat is what the template makes of the prompt: the same ids as the rendered text has.
+// --chat renders the prompt with the template: its ids are the rendered text's.
 TEST(RunChat, AppliesTheTemplate) {
   const Finished chat = Done(Pronk({"run", "-m", kModel, "--chat", "--system", "Be kind.", "-p",
                                     "Hello!", "-n", "5", "--temp", "0", "--json"}));
@@ -74,7 +74,7 @@ TEST(RunChat, AppliesTheTemplate) {
   EXPECT_FALSE(Has(text.out, "Hello!"));
 }
 
-// Another template than the model's, and what it reads besides the conversation.
+// A template other than the model's, and its variables besides the conversation.
 TEST(RunChat, TakesATemplateAndItsVariables) {
   const TempDir dir;
   const std::string source =
@@ -109,13 +109,13 @@ TEST(Run, VerboseTellsWhatWasChosen) {
   }
 }
 
-// A text that the context cuts off does not pass for one that ended.
+// A text that the context cuts off is reported as incomplete.
 TEST(Run, FullContextIsSaid) {
   const Args args = {"run", "-m", kModel, "-p", "Hello", "-c", "16", "--ignore-eos", "-s", "1"};
   const Finished run = Done(Pronk(args));
   EXPECT_EQ(run.err,
             "pronk: note: the context is full, so the text ends here; -c makes it larger\n");
-  const Finished json = Pronk(With(args, {"--json"}));  // says so in its object
+  const Finished json = Pronk(With(args, {"--json"}));  // the object says so
   EXPECT_EQ(json.err, "");
   EXPECT_TRUE(Has(json.out, "\"context\""));
   EXPECT_EQ(Pronk(With(args, {"-n", "2"})).err, "");
@@ -138,7 +138,7 @@ TEST(Run, TheContextGrows) {
   EXPECT_EQ(end.second, "context");
   EXPECT_GT(end.first.size(), 900u);
 
-  // Nothing is forgotten between two questions that are longer together.
+  // Two questions that together exceed 4,096 tokens: nothing is forgotten.
   const std::string questions = std::string(2150, '3') + "\n" + std::string(2150, '4') + "\n";
   const Args chat = With({"chat", "-n", "5"}, trained);
   const Finished grown = Done(Pronk(chat, questions));
@@ -156,7 +156,7 @@ TEST(Run, TheContextGrows) {
                   "was trained for 6000; there is memory for "));
 }
 
-// The space that SPM puts before a text is none of it, wherever that is shown.
+// The space that SPM puts before a text is not part of it, wherever the text is shown.
 TEST(Run, ATextDoesNotBeginWithTheSpaceOfItsTokens) {
   const Args args = {"-m", DataPath("families/olmo3.gguf"), "-n", "3", "-s", "4", "--ignore-eos"};
   const std::string json = Pronk(With({"run", "-p", "", "--json"}, args)).out;

@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Numbers in human-readable form.
 #include "cli/output/text.h"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 namespace test {
 namespace {
 
-// Three figures, also of numbers that are rounded up to the next power of ten.
+// Three figures, also for numbers that round up to the next power of ten.
 TEST(Text, SizesHaveThreeFigures) {
   EXPECT_EQ(cli::HumanBytes(999), "999 bytes");
   EXPECT_EQ(cli::HumanBytes(1'000), "1.00 KB");

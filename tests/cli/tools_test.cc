@@ -17,13 +17,13 @@ const std::string kTools = R"([{"type": "function", "function": {"name": "f", "p
     {"type": "object", "properties": {"x": {"enum": [1, 2]}}, "required": ["x"]}}},
     {"type": "function", "function": {"name": "g"}}])";
 
-// No tab, line feed or space by itself, of which a call may have many.
+// No tokens for a single tab, line feed or space, of which a call may have many.
 const Args kNoBlanks = {"--logit-bias", "12-inf",       "--logit-bias",
                         "13-inf",       "--logit-bias", "35-inf"};
 
 class ToolsTest : public testing::Test {
  protected:
-  // It looks, and calls f wrongly.
+  // The model writes "I look.", and calls f wrongly.
   std::string Caller() const {
     return dir_.Write("model.gguf",
                       ScriptedModel({{"I look."},
@@ -54,10 +54,10 @@ TEST_F(ToolsTest, CallsAreTheToolsCalls) {
   EXPECT_EQ(call["id"], "call00001");
   EXPECT_EQ(call["type"], "function");
   EXPECT_EQ(call["function"]["name"], "f");
-  EXPECT_EQ(call["function"]["arguments"], "{\"x\":2}");  // a text, as OpenAI has it
+  EXPECT_EQ(call["function"]["arguments"], "{\"x\":2}");  // a text, as in OpenAI's API
   const auto plain = Run(model, {"--tools", dir_.Write("tools.json", kTools)});
   EXPECT_EQ(plain.out.substr(0, plain.out.find('\n', 9)), "I look.\n" + call.dump());
-  // Without tools it is text.
+  // Without tools a call is text.
   EXPECT_TRUE(Has(Run(model, {}).out, "<tool_call>"));
 }
 
@@ -76,7 +76,7 @@ TEST_F(ToolsTest, TheChoice) {
   const Json none = run("none");
   EXPECT_FALSE(none.contains("tool_calls"));
   EXPECT_EQ(none["prompt_tokens"].get<int>() + 1, g["prompt_tokens"].get<int>());
-  // A grammar is for the answers that are no calls.
+  // A grammar applies to answers without calls.
   const auto beside = [&](const std::string& grammar) {
     return Json::parse(Run(model, {"--json", "--tools", kTools, "--grammar", grammar}).out);
   };
@@ -126,7 +126,7 @@ TEST_F(ToolsTest, TheSchemaIsInThePrompt) {
   const auto spaces = static_cast<size_t>(std::count(text.begin(), text.end(), ' '));
   EXPECT_EQ(n_prompt({}), without + text.size() + 2 * spaces);  // a token for each byte
   EXPECT_EQ(n_prompt({"--schema-in-prompt"}), n_prompt({}));
-  // After what the model is told besides.
+  // After the model's other instructions.
   EXPECT_EQ(n_prompt({"--system", "Hi"}), n_prompt({}) + 4);
   ExpectError(Run(model, {"--schema-in-prompt"}), 2, "no effect without --json-schema");
   ExpectError(Run(model, {"-j", schema, "--schema-in-prompt", "--no-schema-in-prompt"}), 2,

@@ -1,4 +1,4 @@
-// The page of pronk trace --html: complete in itself, as --json has it; texts stay in their place.
+// The page of pronk trace --html: self-contained, with --json's data; texts stay in their place.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,8 +36,8 @@ Json TraceIn(const std::string& page) {
   return Json::parse(Between(page, "id=\"trace\">", "</script>"));
 }
 
-// As a browser reads it: elements are closed in the order in which they are opened, and script and
-// style end at their own end tag only. Returns their names.
+// Parses as a browser does: elements nest properly, and script and style end only at their own end
+// tag. Returns their names.
 std::vector<std::string> ExpectParses(std::string page) {
   const std::vector<std::pair<std::string, std::string>> opaque = {
       {"<!--", "-->"}, {"<script", "</script"}, {"<style", "</style"}};
@@ -132,7 +132,7 @@ TEST_F(TracePage, NeedsNothingElse) {
        {"src=", "href=", "url(", "@import", "fetch(", "innerHTML", "javascript:"}) {
     EXPECT_FALSE(Has(page, from));
   }
-  // Names of the SVG's vocabulary are no addresses.
+  // Names of SVG's vocabulary are not links.
   EXPECT_EQ(Count(page, "://"), Count(page, "http://www.w3.org/2000/svg"));
 }
 
@@ -170,7 +170,7 @@ TEST_F(TracePage, KeepsTextInItsPlace) {
   EXPECT_TRUE(Has(said, evil[5]));
 }
 
-// Of 256 tokens and the default model, which has 48 heads.
+// A page of 256 tokens and the default model, which has 48 heads.
 TEST_F(TracePage, IsSmall) {
   const std::string& model = kDefault;
   std::string text;

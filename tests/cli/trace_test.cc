@@ -1,4 +1,4 @@
-// pronk trace: what it shows of a pass is what the engine computes.
+// pronk trace: the numbers that it shows are the engine's.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ TEST(Trace, ListsEveryOperation) {
   ExpectNarrow(run.out);
 }
 
-// The share of the time that a line of the table states.
+// The share of the time in a line of the table.
 double ShareOf(const std::string& table, const std::string& line) {
   std::smatch match;
   const std::regex share("\n" + line + " +([0-9.]+)% of the time");
@@ -138,8 +138,8 @@ void ExpectMostLikely(std::span<const float> logits, const Json& next) {
   for (const Json& token : next) ExpectProbability(logits, sum, token["id"], token["probability"]);
 }
 
-// Every head has a row for every token, whose weights sum to one, with sinks to less. Returns
-// whether a window left something out.
+// Every head has a row for every token, whose weights sum to one, or to less with sinks. Returns
+// whether a window excluded a position.
 bool ExpectHeads(const Json& layer, const engine::LayerPlan& plan, size_t n, bool sinks) {
   bool is_cut = false;
   EXPECT_EQ(layer["heads"].size(), plan.n_heads);
@@ -350,7 +350,7 @@ TEST(TracePlot, HasEveryOperationThatReads) {
   EXPECT_EQ(svg.rfind("<svg ", 0), 0u);
   const auto count = [&](const std::string& word) { return Count(svg, word); };
   EXPECT_EQ(count("</title></circle>") + count("</title></rect>"), n);
-  EXPECT_EQ(count(">attention</text>"), 1u);  // named, and told apart from products
+  EXPECT_EQ(count(">attention</text>"), 1u);  // named, and drawn apart from products
   EXPECT_EQ(count(", product</text>"), 5u);
   EXPECT_FALSE(Has(svg, "nan"));
   ExpectError(Pronk({"trace", "-m", kModel, "--plot", kModel}), 1, "is a file that is read");

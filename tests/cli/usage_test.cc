@@ -1,4 +1,4 @@
-// Arguments that mean nothing, JSON from outside, and what is said of them.
+// Invalid arguments, untrusted JSON, and the messages about them.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -41,7 +41,7 @@ TEST(Usage, NumbersThatAreNone) {
   for (const char* value : {"nan", "inf", "1e999"}) {
     expect({"--top-p", value}, std::string("expected a number from 0 to 1, found ") + value);
   }
-  // A range is printed as numbers are written.
+  // A range is printed in the usual notation of numbers.
   expect({"-n", "1e3"}, "-n: expected a whole number, found 1e3");
   expect({"--predict", "x"}, "--predict: expected a whole number, found x");  // as it was typed
   expect({"-n", "2000000000"}, "-n: expected a number from -2 to 1073741824, found 2000000000");
@@ -65,7 +65,7 @@ TEST(Usage, FlagsWithoutEffect) {
               "does not take \"/dev/null\"");
 }
 
-// With a template of another file, the model that is named gives the texts of its tokens.
+// With a template of another file, the named model gives the texts of its tokens.
 TEST(Usage, ATemplateAndAModel) {
   const TempDir dir;
   const Args args = {"template", "--template", dir.Write("t", "[{{ bos_token }}]"), "--messages",
@@ -98,7 +98,7 @@ TEST(Usage, JsonFromOutside) {
     if (command == "template") args.insert(args.end(), {"--messages", dir.Write("m", "[]")});
     ExpectError(Pronk(args), 2, "is nested deeper than 64 levels");
   }
-  // Numbers that fit no machine word keep their digits.
+  // Numbers beyond a machine word keep their digits.
   EXPECT_EQ(Pronk({"template", "--template", dir.Write("t", "{{ a }} {{ messages[0].id }}"),
                    "--messages", dir.Write("m", R"([{"role": "user", "content": "x",
                    "id": 18446744073709551615}])"),

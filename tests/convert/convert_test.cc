@@ -1,5 +1,5 @@
-// From a folder to a file: what comes out, what is refused and how that is said. families_test.cc
-// tests that families become what they were.
+// From a folder to a file: the result, refused folders and their messages. families_test.cc tests
+// that families become the original files.
 #include "convert/convert.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ std::vector<float> Floats(const gguf::TensorView& tensor) {
   return floats;
 }
 
-// What Convert() says of the folder, without its path.
+// Convert()'s message about the folder, without its path.
 std::string ErrorOf(const HfLlama& llama) {
   const TempDir dir;
   const std::string folder = llama.Write(dir), out = dir.Path("out");
@@ -47,7 +47,7 @@ std::string ErrorOf(const HfLlama& llama) {
   return error;
 }
 
-// After `text` in config.json became `other`.
+// Convert()'s message after `text` in config.json became `other`.
 std::string ErrorOfConfig(const std::string& text, const std::string& other) {
   HfLlama llama;
   const size_t at = llama.config.find(text);
@@ -137,7 +137,7 @@ TEST(Convert, TypesAreChosen) {
     EXPECT_EQ(half.FindTensor("output_norm.weight")->dtype, DType::kF32);
     EXPECT_FALSE(half.metadata().Has("general.quantization_version"));
   }
-  // 48 is no multiple of 32: that matrix stays what it was.
+  // 48 is not a multiple of 32: that matrix keeps its type.
   const gguf::File q8 = convert(DType::kQ8_0, 7, 1);
   EXPECT_EQ(q8.FindTensor("blk.0.attn_q.weight")->dtype, DType::kQ8_0);
   EXPECT_EQ(q8.FindTensor("blk.0.ffn_down.weight")->dtype, DType::kF32);
@@ -246,12 +246,12 @@ TEST(Convert, ConfigIsChecked) {
       ErrorOfConfig("\"hidden_act\"", "\"rope_scaling\":{\"rope_type\":\"ntk\"},\"hidden_act\""),
       "DIR/config.json: rope_scaling.rope_type: expected default, linear, dynamic, yarn, "
       "llama3 or longrope, found \"ntk\"");
-  // What only the whole model can show.
+  // Faults that only the whole model shows.
   EXPECT_TRUE(test::Has(ErrorOfConfig("\"rms_norm_eps\":1e-5,", ""),
                         "key \"llama.attention.layer_norm_rms_epsilon\""));
 }
 
-// Folders of Gemma 3 name only what differs from what the library takes.
+// Folders of Gemma 3 name only values that differ from the library's defaults.
 TEST(Convert, UsualValuesNeedNotBeNamed) {
   const Fields config = ParseObject("c", R"({"text_config":{"hidden_size":2560,)"
                                          R"("num_attention_heads":16},"hidden_size":7})");
@@ -264,7 +264,7 @@ TEST(Convert, UsualValuesNeedNotBeNamed) {
   EXPECT_EQ(gemma.hf.rope_theta, 1e6);
 }
 
-// As Python's json writes what is not finite: the folders of Nemotron-H have it.
+// Non-finite numbers as Python's json writes them, for example in Nemotron-H's folders.
 TEST(Convert, ConfigMayHaveInfinity) {
   const TempDir dir;
   HfLlama llama;

@@ -89,7 +89,7 @@ void ExpectSameWeights(const engine::Model& after, const engine::Model& before) 
   EXPECT_EQ(after.file.tensors().size(), before.file.tensors().size());
 }
 
-// Each value of config.json by a wrong one: a line says so, or a file comes out.
+// Each value of config.json replaced by a wrong one: a line says so, or a file is made.
 void ExpectNoHarmByConfig(const std::string& folder, const std::string& out) {
   static size_t next = 0;
   const std::string path = folder + "/config.json";
@@ -177,7 +177,7 @@ TEST(ConvertFamilies, FoldersBecomeTheModelsThatTheyWere) {
     EXPECT_TRUE(report.left_out.empty());
     const engine::Model before = engine::Model::Load(path), after = engine::Model::Load(out);
     ExpectSameWeights(after, before);
-    // So also all that the keys say.
+    // So the keys are equal, too.
     const bool has_ids = std::filesystem::exists(path.parent_path() / "ids.txt");
     const auto ids = has_ids ? path.parent_path() / "ids.txt" : test::DataPath("families/ids.txt");
     const double error = test::Nmse(Logits(after, ids), Logits(before, ids));
@@ -189,7 +189,7 @@ TEST(ConvertFamilies, FoldersBecomeTheModelsThatTheyWere) {
   }
 }
 
-// As its definition has it: x / m to the nearest of -1, 0 and 1, times m, the mean of all |x|.
+// By its definition: x / m rounded to the nearest of -1, 0 and 1, times m, the mean of all |x|.
 std::vector<float> Rounded(const std::vector<float>& weights) {
   double mean = 0;
   for (const float x : weights) mean += std::abs(x) / static_cast<double>(weights.size());
@@ -315,7 +315,7 @@ TEST(ConvertFamilies, OddDenseLayersAreRefused) {
             test::Safetensors({{"linear.bias", {{20}, std::vector<float>(20)}}})),
       ", as GGUF: tensor \"dense_2.bias\" has no place in what this program computes: its text "
       "would be wrong");
-  // A model that has no such layers.
+  // A model without such layers.
   Json config = Json::parse(test::ReadText(folder + "/config.json"));
   config["architectures"] = {"Gemma3ForCausalLM"};
   config["use_bidirectional_attention"] = false;
@@ -382,7 +382,7 @@ TEST(ConvertFamilies, RobertaIsABert) {
   }
 }
 
-// What runs can be converted; each name in config.json finds its row.
+// Every family that runs can be converted; each name in config.json finds its row.
 TEST(ConvertFamilies, HaveAllThatRuns) {
   for (const Family& family : Families()) {
     std::vector<HfClass> classes = {family.hf};

@@ -1,5 +1,5 @@
-// Hostile folders: each ends in one line that says what is wrong, or becomes a file. Nothing
-// but gguf::Error may come out, and no byte outside of a file may be read (AddressSanitizer looks).
+// Hostile folders: each ends in one line that says what is wrong, or becomes a file. Only
+// gguf::Error may be thrown, and no byte outside of a file may be read (AddressSanitizer checks).
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -170,7 +170,7 @@ TEST(ConvertHostile, FilesThatAreNone) {
   }
 }
 
-// The hub's cache consists of links to files in its blobs: those are followed.
+// The hub's cache consists of links to files in its blobs: these links are followed.
 TEST(ConvertHostile, Links) {
   const HfLlama good = test::HfLlamaWithJson();
   const TempDir dir;

@@ -47,8 +47,8 @@ std::string InLayers(const Mix& mix, const MixFacts& facts, const std::string& r
   return text;
 }
 
-// Of the mix: output, token_embd, attn_q (as attn_k), attn_v, attn_output, ffn_down, ffn_up (as
-// ffn_gate).
+// The mix's types of output, token_embd, attn_q (as attn_k), attn_v, attn_output, ffn_down, ffn_up
+// (as ffn_gate).
 std::string Types(std::string_view name, const MixFacts& facts) {
   const Mix& mix = *FindMix(name);
   std::string text = TypeName(MixType(mix, facts, "output.weight", 4096)) + " | " +
@@ -105,7 +105,7 @@ TEST(QuantizePlan, MixesThatWantImportance) {
   for (const auto& [name, types] : expected) EXPECT_EQ(Types(name, facts), types) << name;
 }
 
-// Which layers those are, and what is shared with the default model's six layers.
+// The layers that need more bits, also among the default model's six layers.
 TEST(QuantizePlan, LayersThatNeedMoreBits) {
   const Mix& mix = *FindMix("q4_k_m");
   std::vector<size_t> layers;

@@ -34,7 +34,7 @@ void AddQuantization(const std::string& text, HfLlama& llama) {
   llama.config += ",\"quantization_config\":{" + text + "}";
 }
 
-// What Convert() says of the folder, without its path.
+// Convert()'s message about the folder, without its path.
 std::string FaultOf(const HfLlama& llama, const Options& options = {}) {
   const TempDir dir;
   const std::string folder = llama.Write(dir);
@@ -175,7 +175,7 @@ TEST(ConvertQuantized, Fp8IsChecked) {
   }
 }
 
-// Four rows' numbers in each byte. `scale` is what is stored, `factor` what it means.
+// Four rows' numbers in each byte. `scale` is the stored number, `factor` its meaning.
 HfLlama WithTernary(float scale, float factor, HfLlama& plain) {
   HfLlama llama = plain;
   for (auto& [name, tensor] : plain.tensors) {

@@ -1,5 +1,4 @@
-// What a folder's files say beside the vocabulary: special tokens, added tokens, flags and
-// templates.
+// A folder's files beside the vocabulary: special tokens, added tokens, flags and templates.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -21,7 +20,7 @@ namespace {
 
 using test::Json;
 
-// Of a list of templates two have a use. A file of its own comes first.
+// Two templates of a list are used. A template in its own file takes precedence.
 TEST(ConvertTokenizer, NamedTemplates) {
   const auto templates = [](const std::map<std::string, std::string>& files) {
     const test::TempDir dir;
@@ -43,7 +42,7 @@ TEST(ConvertTokenizer, NamedTemplates) {
   EXPECT_EQ(templates({{"additional_chat_templates/tool_use.jinja", "e"}}), "a e");
 }
 
-// What the folder has besides the vocabulary.
+// The folder's keys besides the vocabulary.
 TEST(ConvertTokenizer, SpecialTokensAndTemplate) {
   const test::TempDir dir;
   test::HfLlama llama;
@@ -127,7 +126,7 @@ TEST(ConvertTokenizer, BertsOwnFlagsComeFirst) {
             (Flags{true, false, true}));
 }
 
-// What stands after every text is its end.
+// A token after every text is its end.
 TEST(ConvertTokenizer, TheTemplateOfATextIsKept) {
   const test::TempDir dir;
   const auto special = [](const char* id) { return Json{{"SpecialToken", {{"id", id}}}}; };
@@ -148,8 +147,8 @@ TEST(ConvertTokenizer, TheTemplateOfATextIsKept) {
   }
 }
 
-// Whatever tokenizer_config.json calls it. Of the flags that would say otherwise, those of
-// PreTrainedTokenizer have no effect in transformers, those of Llama's class have.
+// A token before every text is BOS, whatever tokenizer_config.json calls it. If flags say
+// otherwise, PreTrainedTokenizer's have no effect in transformers; those of Llama's class have.
 TEST(ConvertTokenizer, ATokenBeforeTheTextIsBos) {
   const test::TempDir dir;
   Json tokenizer = Bpe({{"a", 0}, {"<s>", 1}, {"b", 2}, {"aa", 3}}, {"a a"});
@@ -230,7 +229,7 @@ TEST(ConvertTokenizer, OddFilesBesideItAreRefused) {
             "tokenizer_config.json: expected a text file, found an empty file");
 }
 
-// Tokens beyond the embedding's rows: those that were added go, others are too many.
+// Tokens beyond the embedding's rows: added tokens are dropped, other tokens are an error.
 TEST(ConvertTokenizer, TokensWithoutAnEmbedding) {
   const test::TempDir dir;
   test::HfLlama llama;

@@ -121,7 +121,7 @@ TEST(ConvertTokenizer, DamagedSentencePieceIsRefused) {
   for (size_t n = 0; n < good.size(); n += 7) error(good.substr(0, n));  // ends, whatever it says
 }
 
-// As it is read from a text, in which whole numbers have no sign.
+// As read from a text, in which whole numbers have no sign.
 Fields Parsed(const Json& json) { return ParseObject("t.json", json.dump()); }
 
 TEST(ConvertTokenizer, TokenizerJsonIsReadAsItIs) {

@@ -1,4 +1,4 @@
-// What the tests of pronk.h share.
+// Helpers that the tests of pronk.h share.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What the tests of pronk_c.h share.
+// Helpers that the tests of pronk_c.h share.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace test {
 
-// Adds to a std::string.
+// A pronk_on_text that appends to a std::string.
 inline int Append(const char* text, size_t n_bytes, void* user) {
   static_cast<std::string*>(user)->append(text, n_bytes);
   return 0;

@@ -36,8 +36,8 @@ std::vector<float> PlainLogits(const Model& model, const std::vector<TokenId>& i
   return {logits.values.begin(), logits.values.end()};
 }
 
-// Float weights and a float cache leave only the rounding of floats, about 1e-12 here; a wrong
-// formula is above 1e-6.
+// With float weights and a float cache only floats are rounded, about 1e-12 here; a wrong formula
+// gives more than 1e-6.
 TEST(Plain, EqualsTheEngineWithFloatWeights) {
   for (const char* const name : {"llama", "llama-tied-ropefreqs", "qwen2", "qwen3"}) {
     SCOPED_TRACE(name);
@@ -49,7 +49,7 @@ TEST(Plain, EqualsTheEngineWithFloatWeights) {
   }
 }
 
-// The cache changes nothing: the same sums in the same order.
+// The cache changes no bit: all sums have the same order.
 TEST(Plain, ReadsTokenByTokenAsAllAtOnce) {
   const Model model = Model::Load(test::DataPath("tiny/llama.gguf"));
   const Rows all = PlainModel(model).Forward(kPlainIds);
@@ -62,10 +62,10 @@ TEST(Plain, ReadsTokenByTokenAsAllAtOnce) {
   EXPECT_EQ(one_by_one, all.values);
 }
 
-// The default model's weights are Q8_0, for which the engine rounds activations to int8: 2.4e-5 of
-// a product's power (kernels/README.md). Its layers add up to about 3.5e-4 of the logits' energy
-// (kernels/NOTEBOOK.md); three times that is allowed. Weights that were read otherwise would differ
-// by more than 1e-2.
+// The default model's weights are Q8_0, for which the engine rounds activations to int8: an error
+// of 2.4e-5 of a product's power (kernels/README.md). Its layers add up to about 3.5e-4 of the
+// logits' energy (kernels/NOTEBOOK.md); three times that is allowed. Wrongly read weights would
+// differ by more than 1e-2.
 TEST(Plain, EqualsTheEngineWithPackedWeightsButForInt8) {
   const Model model = Model::Load(test::kDefault);
   const std::string story = test::ReadText(test::DataPath("default.greedy.txt"));
@@ -74,9 +74,10 @@ TEST(Plain, EqualsTheEngineWithPackedWeightsButForInt8) {
   const double error =
       Nmse(AllLogits(model, ids, WithCache(kernels::KvType::kF32)), PlainLogits(model, ids));
   EXPECT_LT(error, 1e-3);
-  EXPECT_GT(error, 1e-8);  // the engine does round
+  EXPECT_GT(error, 1e-8);  // the engine rounds
 
-  // It tells the story that the engine tells. "Once upon a time, there lived a boy" is the prompt.
+  // plain.cc and the engine tell the same story. "Once upon a time, there lived a boy" is the
+  // prompt.
   const std::vector<TokenId> prompt(ids.begin(), ids.begin() + 10);
   EXPECT_EQ(PlainModel(model).Continue(prompt, ids.size() - prompt.size()), ids);
 }

@@ -1,4 +1,4 @@
-// The library's batch: what sessions write together is what each writes alone.
+// The library's batch: sessions write the same text together as alone.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -43,7 +43,7 @@ TEST(LibraryBatch, WritesWhatEachWritesAlone) {
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     pronk::Session session(model, Options(i));  // the batch keeps it
     const auto hear = [&heard, i](std::string_view text) { heard[i] += text; };
-    pronk::Limits own = limits(i);  // nothing of it is needed later
+    pronk::Limits own = limits(i);  // not needed after Add()
     own.on_token = [&ids, i](const pronk::Token& token) { ids[i].push_back(token.id); };
     EXPECT_EQ(batch.Add(session, prompts[i], hear, own), i);
     batch.Step();
@@ -91,7 +91,7 @@ TEST(LibraryBatch, SaysWhatIsWrong) {
             "threads: expected a number from 0 to 1024, found -1");
 }
 
-// A context that is full ends its own text; so do the caller's functions, whatever they throw.
+// A full context ends only its own text, and so does an exception from the caller's function.
 TEST(LibraryBatch, EndsATextAndNotTheOthers) {
   const pronk::Model model(kDefault);
   const std::string alone = pronk::Session(model, Options(1)).Complete("A", {}, AtMost(20)).text;
@@ -127,8 +127,8 @@ TEST(LibraryBatch, EndsATextAndNotTheOthers) {
   EXPECT_EQ(bad.Complete("A", {}, AtMost(3)).n_generated, 3u);
 }
 
-// Two sessions, a batch and a cancel, each in a thread of its own, share a model: what each writes
-// is what it writes alone. Sanitizers watch the memory that they share.
+// Two sessions, a batch and a cancelled text share a model, each in its own thread. Each text is
+// the same as alone. Sanitizers watch the shared memory.
 TEST(LibraryBatch, ThreadsShareAModel) {
   const pronk::Model model(kDefault);
   const auto options = test::Greedy();

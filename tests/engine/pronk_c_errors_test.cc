@@ -1,4 +1,4 @@
-// The library for C: what is wrong, or NULL, or out of range, is a status and a line.
+// The library for C: an argument that is wrong, NULL or out of range gives a status and a line.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -83,7 +83,7 @@ TEST_F(LibraryForC, NullIsAStatus) {
   pronk_session_free(session);
 }
 
-// Zero for each argument, after a handle or instead of it.
+// Zero for each argument, after a handle or in its place.
 template <class... Args>
 pronk_status CallWithZeros(pronk_status (*function)(Args...)) {
   return function(Args{}...);
@@ -93,7 +93,7 @@ pronk_status CallWithZeros(pronk_status (*function)(First, Args...), Handle* han
   return function(handle, Args{}...);
 }
 
-// Every function of the header: NULL in place of what it needs is a status, with or without a
+// Every function of the header: NULL for a required argument gives a status, with or without a
 // handle, and never a crash.
 TEST_F(LibraryForC, EveryFunctionTakesNull) {
   std::set<std::string> called;
@@ -172,7 +172,7 @@ TEST_F(LibraryForC, EveryFunctionTakesNull) {
   EXPECT_EQ(called, declared);
 }
 
-// Numbers that no program means: each is refused before anything is read or written by it.
+// Nonsensical numbers: each is refused before it makes the library read or write anything.
 TEST_F(LibraryForC, NumbersOutOfRange) {
   const auto expect = [](pronk_status status, const char* says) {
     EXPECT_EQ(status, PRONK_WRONG_USE) << says;
@@ -232,7 +232,7 @@ TEST_F(LibraryForC, NumbersOutOfRange) {
   expect(score(2, -1, 0), "n_likeliest: expected a number from 0 to 1073741824, found -1");
   expect(score(2, 1, 32), "reading: there is no flag 32");
   expect(score(SIZE_MAX, 1, 0), "n_ids: expected at most 1073741824, found 18446744073709551615");
-  EXPECT_EQ(score(2, 1 << 30, 0), PRONK_OK);  // as many as there are
+  EXPECT_EQ(score(2, 1 << 30, 0), PRONK_OK);  // more than the vocabulary has
   EXPECT_EQ(pronk_session_truncate(session, SIZE_MAX), PRONK_OK);
 
   pronk_batch* batch = nullptr;
@@ -270,8 +270,8 @@ TEST_F(LibraryForC, NumbersOutOfRange) {
     rendering.size = size;
     expect_size(pronk_model_render(model_, json, &rendering, nullptr, 0, &n), sizeof(rendering));
   }
-  EXPECT_EQ(text, "");  // nothing was generated in vain
-  // A later version's structure does if it says no more than this library knows.
+  EXPECT_EQ(text, "");  // nothing was generated
+  // A later version's structure is accepted if the unknown fields are 0.
   struct {
     pronk_limits known = PRONK_LIMITS_INIT;
     void* later = nullptr;
@@ -301,6 +301,6 @@ TEST_F(LibraryForC, NumbersOutOfRange) {
   pronk_embedder_free(embedder);
 }
 
-// A buffer gets what it has room for; the size is that of all.
+// A buffer receives the part that fits; the size is the full size.
 
 }  // namespace

@@ -78,7 +78,7 @@ TEST_F(LibraryForC, Answers) {
   EXPECT_EQ(pronk_grammar_json_schema("{", &grammar), PRONK_BAD_GRAMMAR);
 }
 
-// A prompt is watched, and ended; the second time the file has what was read.
+// A callback watches the prompt and stops it; then a file restores the read part.
 TEST_F(LibraryForC, WatchesAPromptAndKeepsAChat) {
   const test::TempDir dir;
   const std::string file = dir.Path("chat");
@@ -129,14 +129,14 @@ TEST_F(LibraryForC, KeepsASession) {
   pronk_session_free(second);
 }
 
-// What a batch tells of a text.
+// The data that a batch reports of a text.
 struct Heard {
   std::string text;
   std::vector<int32_t> ids;
   pronk_completion end = PRONK_COMPLETION_INIT;
 };
 
-// Texts of a batch are as alone; each token is told, and how the prompt was read.
+// Texts in a batch are the same as alone. Each token is reported, and the reading flags apply.
 TEST_F(LibraryForC, WritesTextsTogether) {
   pronk_limits limits = PRONK_LIMITS_INIT;
   limits.max_tokens = 8;
@@ -179,14 +179,14 @@ TEST_F(LibraryForC, WritesTextsTogether) {
   EXPECT_EQ(together[1].ids, alone.ids);
   EXPECT_EQ(together[1].end.stop_reason, PRONK_STOP_LENGTH);
   EXPECT_EQ(together[0].end.n_prompt, 1u);  // without BOS
-  // Nobody has to hear how it ends.
+  // on_end may be NULL.
   limits.on_token = [](const pronk_token*, void*) { return 1; };
   ASSERT_EQ(pronk_session_clear(first), PRONK_OK);
   ASSERT_EQ(pronk_batch_add(batch, first, "Once", &limits, hear, &alone, nullptr), PRONK_OK);
   while (pronk_batch_size(batch) > 0)
     ASSERT_EQ(pronk_batch_step(batch, nullptr, nullptr), PRONK_OK);
   EXPECT_EQ(together[1].text, alone.text);
-  // After a text: as one with it, or apart.
+  // After a text: joined with it, or apart.
   const auto n_tokens = [&](unsigned reading) {
     pronk_limits none = PRONK_LIMITS_INIT;
     none.max_tokens = -1;

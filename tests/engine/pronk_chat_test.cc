@@ -1,5 +1,5 @@
-// The library's chat: the same answers whether a program keeps the conversation or the library
-// does, and what of an answer is no text.
+// The library's chat: the answers are the same whether the program or the library keeps the
+// conversation. Calls and thinking are not in the text.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -17,7 +17,7 @@ using test::AtMost;
 using test::Greedy;
 using test::kDefault;
 
-// Before it is said, and longer than the context as well.
+// Counts a text before it is said, also a text longer than the context.
 TEST(LibraryChat, CountsAConversation) {
   const pronk::Model model(kDefault);
   pronk::Options options = Greedy();
@@ -33,7 +33,7 @@ TEST(LibraryChat, CountsAConversation) {
   EXPECT_EQ(chat.Say("What is a goat?", {}, AtMost(3)).n_prompt, both - n - 3);
 }
 
-// Only what is new is read, until the conversation starts over.
+// Only new tokens are read, until the conversation starts anew.
 TEST(LibraryChat, RemembersAConversation) {
   const pronk::Model model(kDefault);
   pronk::Chat chat(model, "You are kind.", Greedy());
@@ -68,7 +68,7 @@ TEST(LibraryChat, TakesAConversationAsMessages) {
   EXPECT_EQ(pronk::MessagesJson(given.History()), pronk::MessagesJson(kept.History()));
   EXPECT_THROW(pronk::ParseMessages("[1]"), pronk::Error);
   EXPECT_THROW(given.SetTools("[1]"), pronk::Error);
-  // What is dropped is told, every time.
+  // Every answer reports the dropped messages.
   pronk::Options small = Greedy();
   small.context = 128;
   pronk::Chat forgets(model, "", small);
@@ -77,7 +77,7 @@ TEST(LibraryChat, TakesAConversationAsMessages) {
   EXPECT_EQ(forgets.Say("Why?", {}, AtMost(2)).n_dropped, 2u);
 }
 
-// Calls are told apart from the text, and go into the history.
+// Calls are separated from the text, and go into the history.
 TEST(LibraryChat, TellsWhatTheModelCalls) {
   const test::TempDir dir;
   const auto control = tokenizer::TokenType::kControl;
@@ -104,10 +104,10 @@ TEST(LibraryChat, TellsWhatTheModelCalls) {
   const std::vector<pronk::Message> history = chat.History();
   ASSERT_EQ(history.size(), 6u);
   EXPECT_EQ(history[3].tool_calls[0].id, history[4].tool_call_id);
-  pronk::Limits limits = AtMost(3);  // which holds for the whole answer
+  pronk::Limits limits = AtMost(3);  // applies to the whole answer
   limits.grammar = pronk::Grammar::Gbnf(R"(root ::= "So")");
   EXPECT_EQ(chat.Say("a", {}, limits).text, "So");
-  // What it must, and must not.
+  // Calls that the model must make, and must not make.
   chat.SetToolChoice("f");
   const pronk::Completion must = chat.Say("a", {}, AtMost(100));
   ASSERT_EQ(must.tool_calls.size(), 1u);

@@ -1,4 +1,5 @@
-// The library's errors: one type with kinds, also in a child of fork(), in use, and from callers.
+// The library's errors: one type with kinds, also after fork(), for objects in use, and from
+// callbacks.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,7 +25,7 @@ using test::Greedy;
 using test::kDefault;
 using test::kTiny;
 
-// Does this in a child of fork(), which returns its status: 0 where all is well.
+// Runs a function in a child of fork(). Returns the child's status: 0 if all is well.
 template <class Work>
 int InAChild(Work work) {
   const pid_t child = fork();
@@ -43,7 +44,7 @@ pronk::Options TwoThreads() {
   return options;
 }
 
-// It would wait for threads that only the parent has.
+// It would otherwise wait for threads that only the parent has.
 TEST(Library, AChildOfForkGetsAnError) {
   const pronk::Model model(kTiny);
   pronk::Session session(model, TwoThreads());
@@ -58,8 +59,8 @@ TEST(Library, AChildOfForkGetsAnError) {
             0);
 }
 
-// A server that forks before its first text. (With other tests in this process the parent had
-// threads, and the child is told so.)
+// A server that forks before its first text. (If other tests run in this process, the parent has
+// had threads, and the child is told so.)
 TEST(Library, AChildOfForkMayBeTheFirst) {
   const pronk::Model model(kTiny);
   auto session = std::make_unique<pronk::Session>(model, TwoThreads());
@@ -85,7 +86,7 @@ TEST(Library, ThrowsOneType) {
   EXPECT_THROW(pronk::Session(model, options), pronk::Error);
 }
 
-// Programs that react to an error need not read its text.
+// Programs can react to an error by its kind, without its text.
 TEST(Library, ErrorsHaveKinds) {
   const auto kind = [](const auto& act) {
     try {
@@ -116,14 +117,14 @@ TEST(Library, ErrorsHaveKinds) {
   EXPECT_EQ(kind([] { pronk::Grammar::Gbnf("root ::= other"); }), Kind::kBadGrammar);
   EXPECT_EQ(kind([] { pronk::Grammar::JsonSchema("{"); }), Kind::kBadGrammar);
   EXPECT_EQ(kind([&] { session.Load(dir.Write("state", "x")); }), Kind::kRefused);
-  // Where nothing can be written, the file is not to blame.
+  // If writing fails, the message does not blame the file.
   pronk::Session ready(model, Greedy());
   ready.Complete("a", {}, AtMost(1));
   EXPECT_EQ(kind([&] { ready.Save(dir.Path("missing/state")); }), Kind::kOther);
   EXPECT_EQ(kind([&] { ready.Save(dir.Path("")); }), Kind::kOther);
 }
 
-// A wrong text is worse than an error.
+// An error is better than a wrong text.
 TEST(Library, WhatIsInUseIsRefused) {
   const pronk::Model model(kTiny);
   pronk::Session session(model, Greedy());
@@ -161,7 +162,7 @@ TEST(Library, WhatIsInUseIsRefused) {
   EXPECT_EQ(first.vocabulary_size(), second.vocabulary_size());
 }
 
-// What the caller's function throws is the caller's, whatever it is.
+// An exception of the caller's function passes through, whatever its type.
 TEST(Library, ExceptionsOfTheCaller) {
   struct Mine : std::runtime_error {
     using std::runtime_error::runtime_error;
@@ -177,7 +178,7 @@ TEST(Library, ExceptionsOfTheCaller) {
                std::bad_alloc);
   EXPECT_THROW(session.Complete("Hello", [](std::string_view) { throw pronk::Error("mine"); }),
                pronk::Error);
-  // A fault of ours after a call of theirs is still ours, and all goes on.
+  // After a callback, a fault of the engine is still an Error, and the object remains usable.
   EXPECT_THROW(session.Complete(std::string(10'000, 'x'), [](std::string_view) {}), pronk::Error);
   session.Clear();
   EXPECT_EQ(session.Complete("Hello", {}, AtMost(3)).n_generated, 3u);

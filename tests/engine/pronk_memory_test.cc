@@ -1,4 +1,4 @@
-// The library without memory, whichever allocation fails: an Error is thrown, and nothing leaks.
+// The library without memory: if any allocation fails, an Error is thrown, and nothing leaks.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -25,19 +25,19 @@ class WithoutMemory : public testing::TestWithParam<const char*> {
     options_.sampling.temperature = 1;
     options_.sampling.dry.multiplier = 1;
   }
-  // With BPE each allocation in turn fails, alone. sentencepiece's protobuf crashes where one of
-  // its own does, so all that it takes is asked for before: with SPM, as in life, what is over a
-  // limit fails, in 200 steps up to all that the work takes.
+  // With BPE each single allocation fails in turn. sentencepiece's protobuf crashes if one of its
+  // own allocations fails, so all its memory is allocated before. With SPM, as in practice,
+  // allocations above a limit fail, in 200 steps up to the memory that the work needs.
   template <class Work>
   void Expect(Work work) {
-    work();  // what is allocated once for all
+    work();  // makes allocations that happen only once
     const bool is_spm = GetParam() == std::string("llama");
     test::ResetPeak();
     const size_t held = test::CountAllocations().bytes;
     work();
     const size_t most = test::CountAllocations().peak - held;
     size_t n_failures = 0;
-    constexpr size_t kStep = test::kMemoryIsOurs ? 1 : 7;  // sanitizers take their time
+    constexpr size_t kStep = test::kMemoryIsOurs ? 1 : 7;  // sanitizers are slow
     for (size_t n = 1;; n += kStep) {
       bool has_thrown = false;
       if (!is_spm) test::FailAllocation(n);
@@ -49,7 +49,7 @@ class WithoutMemory : public testing::TestWithParam<const char*> {
       }
       const bool has_failed = test::FailAllocation(0);
       ASSERT_EQ(test::CountAllocations().bytes, held) << n;
-      ASSERT_TRUE(has_failed || !has_thrown) << n;  // some can be done without
+      ASSERT_TRUE(has_failed || !has_thrown) << n;  // some allocations are optional
       if (!has_failed) break;
       ++n_failures;
     }

@@ -1,4 +1,4 @@
-// The library's options: their ranges, their names, and that each has an effect.
+// The library's options: ranges, names, effects.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -23,14 +23,14 @@ using test::Greedy;
 using test::kDefault;
 using test::kTiny;
 
-// Everything that the file has.
+// Every setting that the file has.
 void AddTiny(gguf::Writer& writer) {
   static const gguf::File file = gguf::File::Open(kTiny);
   for (const auto& entry : file.metadata().entries()) writer.Add(entry);
   for (const gguf::TensorView& t : file.tensors()) writer.AddTensor(t);
 }
 
-// By the ranges of the program's flags, and by the names of the fields.
+// Options have the ranges of the program's flags, and the names of the fields.
 TEST(Library, NumbersOutOfRange) {
   const pronk::Model model(kTiny);
   const auto expect = [&](const std::string& says, auto change) {
@@ -75,7 +75,7 @@ TEST(Library, NumbersOutOfRange) {
             "pooling" + number + "0 to 3, found 77");
   pronk::Session session(model, Greedy());
   EXPECT_THROW(session.Complete("a", {}, AtMost(-2)), pronk::Error);
-  // Limits are called by the names of their fields, not by the program's flags.
+  // Messages name limits by their fields, not by the program's flags.
   std::string error =
       test::ErrorOf<pronk::Error>([&] { session.Complete(std::string(10'000, 'x')); });
   EXPECT_FALSE(error.empty());
@@ -90,7 +90,7 @@ TEST(Library, NumbersOutOfRange) {
   EXPECT_FALSE(test::Has(error, "--"));
 }
 
-// By the names of the fields; what is not set stays with the model's file.
+// Sets options by the names of the fields; unset options keep the model file's values.
 TEST(Library, SetsOptionsByName) {
   pronk::Options options;
   for (const auto& [name, number] : std::vector<std::pair<std::string, double>>{{"context", 99},
@@ -153,7 +153,7 @@ TEST(Library, SetsOptionsByName) {
   EXPECT_NE(logits[2], logits[3]);
 }
 
-// What the file recommends, which the caller's options win over.
+// The file's recommendations, which the caller's options override.
 TEST(Library, TakesTheFilesSampling) {
   const test::TempDir dir;
   gguf::Writer writer;
@@ -169,7 +169,7 @@ TEST(Library, TakesTheFilesSampling) {
   EXPECT_EQ(text(dir.Path("cold.gguf"), warm), text(kTiny, warm));
 }
 
-// Each has an effect: the text is another one, or is the most likely one.
+// Each option has an effect: it changes the text, or makes it the most likely one.
 TEST(Library, HasAllSamplers) {
   const pronk::Model model(kDefault);
   const auto text = [&](const auto& change) {

@@ -34,7 +34,7 @@ std::string Snake(std::string name) {
   return snake;
 }
 
-// What lies between `begin` and the next line that begins with a closing brace.
+// The text between `begin` and the next line that begins with a closing brace.
 std::string Body(const std::string& text, const std::string& begin) {
   const size_t at = text.find(begin);
   EXPECT_NE(at, std::string::npos) << begin;
@@ -56,7 +56,7 @@ std::set<std::string> Matches(const std::string& text, const std::string& patter
 }
 
 TEST(LibraryParity, EveryMethodHasItsFunction) {
-  // What C has in another form.
+  // Functions that C has in another form.
   const std::map<std::string, std::string> others = {
       {"model_architecture", "model_metadata"},      {"model_context_length", "model_facts"},
       {"model_size_in_bytes", "model_facts"},        {"model_n_parameters", "model_facts"},
@@ -105,7 +105,7 @@ TEST(LibraryParity, EveryFieldAndValue) {
   expect("engine/pronk.h", "Limits", "pronk_limits", {});
   expect("engine/pronk.h", "Rendering", "pronk_rendering", {"begins_answer"});
   expect("engine/pronk.h", "MemoryUse", "pronk_memory_use", {});
-  // The functions for text and thinking receive those, and a chat's history has its calls.
+  // The functions for text and thinking receive these, and a chat's history has its calls.
   expect("engine/completion.h", "Completion", "pronk_completion",
          {"text", "thinking", "tool_calls"});
 

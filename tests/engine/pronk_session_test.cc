@@ -1,4 +1,4 @@
-// The library's sessions: texts that are cut, copied, scored and steered; and what a model shows.
+// The library's sessions: texts that are cut, copied, scored and steered; and a model's properties.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -52,7 +52,7 @@ TEST(LibrarySession, ReadsIds) {
             "token id -1 is not in the vocabulary of 4274");
 }
 
-// What was read is not read again, whichever way the text goes back.
+// Read tokens are not read again, whichever way the text goes back.
 TEST(LibrarySession, KeepsTheBeginningThatItKnows) {
   const pronk::Model model(kDefault);
   pronk::Session session(model, Greedy());
@@ -63,7 +63,7 @@ TEST(LibrarySession, KeepsTheBeginningThatItKnows) {
   EXPECT_TRUE(session.tokens().empty());
   EXPECT_TRUE(session.logits().empty());
   const pronk::Completion again = session.Complete("Once upon a time", {}, AtMost(10));
-  EXPECT_EQ(again.n_prompt, 1u);  // whose logits are needed
+  EXPECT_EQ(again.n_prompt, 1u);  // its logits are needed
   EXPECT_EQ(again.text, first.text);
   session.Truncate(3);
   EXPECT_EQ(session.tokens().size(), 3u);
@@ -73,14 +73,14 @@ TEST(LibrarySession, KeepsTheBeginningThatItKnows) {
   EXPECT_EQ(session.Complete("", {}, AtMost(10)).text, first.text);
   session.Truncate(1000);  // all of it stays
   EXPECT_EQ(session.tokens().size(), n + 10);
-  // A text that has the tokens of another one's beginning is a text by itself.
+  // A text whose tokens begin another text is a text by itself.
   session.Truncate(n);
   const std::vector<float> logits = session.logits();
   EXPECT_EQ(std::max_element(logits.begin(), logits.end()) - logits.begin(),
             model.Tokenize("Once upon a time" + first.text)[n]);
 }
 
-// Recurrent layers cannot go back to any place: what they forget is read again.
+// Recurrent layers cannot go back to every position: forgotten tokens are read again.
 TEST(LibrarySession, TruncatesARecurrentText) {
   const pronk::Model model(test::DataPath("hybrids/mamba.gguf"));
   pronk::Session session(model, Greedy()), other(model, Greedy());
@@ -104,7 +104,7 @@ TEST(LibrarySession, CopiesGoOnByThemselves) {
   EXPECT_EQ(copy.Complete("", {}, AtMost(12)).text, text);  // the same random numbers
   copy.Clear();
   EXPECT_GT(session.tokens().size(), 12u);
-  // A copy without logits, of what was scored, takes none over.
+  // A copy of a session without logits, after Score(), has no logits.
   pronk::Session scored(model, Greedy()), read(model, Greedy());
   scored.Score("Once upon a time there was");
   pronk::Session of_scored = scored.Copy();
@@ -133,7 +133,7 @@ TEST(LibrarySession, ReplacesNoModel) {
   }
 }
 
-// A text that does not fit leaves the one before it, also where layers cannot go back.
+// If a text does not fit, the previous text stays, even if layers cannot go back.
 TEST(LibrarySession, AScoreThatDoesNotFitForgetsNothing) {
   for (const std::string& path : {kDefault, test::DataPath("hybrids/falcon-h1.gguf").string()}) {
     const pronk::Model model(path);
@@ -147,7 +147,7 @@ TEST(LibrarySession, AScoreThatDoesNotFitForgetsNothing) {
   }
 }
 
-// By the logits after each beginning of the text.
+// Expected scores come from the logits after each beginning of the text.
 TEST(LibrarySession, ScoresAText) {
   const pronk::Model model(kDefault);
   pronk::Session session(model, Greedy());
@@ -166,7 +166,7 @@ TEST(LibrarySession, ScoresAText) {
                 *std::max_element(expected.begin(), expected.end()), 1e-3);
   }
   EXPECT_EQ(session.tokens(), ids);
-  // After a text, whose last logits say how likely the first token is.
+  // After a text, whose last logits give the first token's probability.
   session.Clear();
   session.Complete(Ids(ids.begin(), ids.begin() + 2), {}, AtMost(0));
   const std::vector<pronk::Token> rest = session.Score(Ids(ids.begin() + 2, ids.end()));
@@ -239,7 +239,7 @@ TEST(LibraryModel, RendersConversations) {
   EXPECT_THROW(model.Render(messages, rendering), pronk::Error);
   rendering.chat_template = "{% if %}";
   EXPECT_THROW(model.Render(messages, rendering), pronk::Error);
-  // The session and the chat see the same.
+  // The session and the chat see the same tokens.
   pronk::Options options = Greedy();
   options.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}";
   rendering = {};
@@ -252,7 +252,7 @@ TEST(LibraryModel, RendersConversations) {
       " " + chat.Say("Once upon a", {}, AtMost(9)).text);
 }
 
-// Beside others, each with the answer that it has alone; calls and histories, too.
+// Chats in a batch, each with the same answer as alone; calls and histories, too.
 TEST(LibraryChat, AnswersInABatch) {
   const pronk::Model model(kDefault);
   std::vector<pronk::Chat> alone, together;
@@ -276,7 +276,7 @@ TEST(LibraryChat, AnswersInABatch) {
   }
 }
 
-// A question whose reading was stopped is still there, and can be answered.
+// If the reading of a question was stopped, the question is kept and can be answered.
 TEST(LibraryChat, KeepsAQuestionThatWasStopped) {
   const pronk::Model model(kDefault);
   pronk::Chat chat(model, "", Greedy()), other(model, "", Greedy());
@@ -295,8 +295,8 @@ TEST(LibraryChat, KeepsAQuestionThatWasStopped) {
   EXPECT_EQ(chat.History().size(), 2u);
 }
 
-// With the scores of the engine, to the rounding of larger batches, of a model whose results a test
-// compares with those of another implementation (embedder_test.cc).
+// Compares with the engine's scores, up to the rounding of larger batches. Another test compares
+// this model's scores with another implementation's (embedder_test.cc).
 TEST(Library, RanksTexts) {
   const pronk::Model model(test::DataPath("vectors/bert-rank.gguf"));
   pronk::Reranker reranker(model);

@@ -1,4 +1,4 @@
-// The library's public interface: it streams what it returns, and ends where asked.
+// The library's public interface: it streams the text that it returns, and ends where requested.
 #include "engine/pronk.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ TEST(Library, StreamsWhatItReturns) {
   EXPECT_EQ(completion.n_prompt, model.Tokenize("Once upon a time").size());
 }
 
-// A text that starts over is the same; one that continues reads only what is new.
+// A text that starts again is the same; a text that continues reads only new tokens.
 TEST(Library, GoesOnWhereItWas) {
   const pronk::Model model(kDefault);
   pronk::Session session(model, Greedy());
@@ -53,7 +53,8 @@ TEST(Library, GoesOnWhereItWas) {
   EXPECT_EQ(moved.Complete(" And then", {}, AtMost(5)).n_generated, 5u);
 }
 
-// However a prompt is cut, within a word or before a space: the tokens, and the text, of one call.
+// A prompt in several calls, cut within a word or before a space, has the tokens and the text of
+// one call.
 TEST(Library, APromptInPartsIsOne) {
   const pronk::Model model(kDefault);
   pronk::Session session(model, Greedy());
@@ -64,7 +65,7 @@ TEST(Library, APromptInPartsIsOne) {
     session.Complete(prompt.substr(0, cut), {}, AtMost(0));
     EXPECT_EQ(session.Complete(prompt.substr(cut), {}, AtMost(5)).text, whole.text) << cut;
   }
-  // What was generated is continued like any text: no space is put before the rest of a word.
+  // A generated text is continued like any text: no space is put before the rest of a word.
   session.Clear();
   const std::string begun = session.Complete("Once upon a time", {}, AtMost(3)).text;
   const std::string next = session.Complete("s", {}, AtMost(9)).text;
@@ -122,8 +123,8 @@ TEST(Library, APromptCanBeWatchedAndStopped) {
   EXPECT_EQ(seen[0].second, n);
   EXPECT_LT(seen[0].first, n);  // a batch or more may be read before the first call
   EXPECT_LE(stopped.n_prompt, seen[0].first);
-  // What was read stays, so only the rest is read. A void function does not stop it; the last call
-  // says that all of the rest is read.
+  // The read part stays, so only the rest is read. A void function does not stop it; the last call
+  // reports that the whole rest is read.
   session.Clear();
   limits.on_prompt = [&](std::size_t read, std::size_t) { seen.emplace_back(read, 0); };
   EXPECT_LE(stopped.n_unread, n);
@@ -146,7 +147,7 @@ TEST(Library, TellsEachToken) {
   limits.on_token = [&](const pronk::Token& token) { tokens.push_back(token); };
   session.Complete("", {}, limits);
   ASSERT_EQ(tokens.size(), 6u);
-  EXPECT_TRUE(std::isnan(tokens[0].log_probability));  // not asked for
+  EXPECT_TRUE(std::isnan(tokens[0].log_probability));  // not requested
   session.Clear();
   tokens.clear();
   limits.n_likeliest = 1 << 20;
@@ -166,7 +167,7 @@ TEST(Library, TellsEachToken) {
   const pronk::Token::Likely& third = tokens[0].likeliest[2];
   const double logit = logits[static_cast<std::size_t>(third.id)];
   EXPECT_NEAR(third.log_probability, logit - std::log(sum), 1e-5);
-  // It comes before its text, and may end that.
+  // A token comes before its text, and may end the text.
   std::string heard;
   limits.on_token = [n = 0](const pronk::Token&) mutable { return ++n < 3; };
   session.Clear();
@@ -175,7 +176,7 @@ TEST(Library, TellsEachToken) {
   EXPECT_EQ(two.stop_reason, pronk::StopReason::kInterrupted);
   EXPECT_EQ(heard, model.Detokenize({ids[0], ids[1]}));
   EXPECT_EQ(two.n_generated, 2u);
-  // What might have been the beginning of a stop is text of earlier tokens.
+  // Text that only looked like the beginning of a stop belongs to earlier tokens.
   heard.clear();
   limits.stops = {model.Detokenize({ids[0], ids[1], ids[2]})};
   session.Clear();
@@ -196,7 +197,7 @@ TEST(Library, TellsEachToken) {
   EXPECT_THROW(session.Complete("Once", {}, limits), pronk::Error);
 }
 
-// What a grammar forces is not sampled.
+// Tokens that a grammar forces are not sampled.
 TEST(Library, ForcedTokensHaveNoProbability) {
   pronk::Limits limits = {
       .grammar = pronk::Grammar::Gbnf("root ::= (\"a\" | \"b\") \" goat and a dog\""),
@@ -296,7 +297,7 @@ TEST(Library, KeepsWhatWasRead) {
   const test::TempDir dir;
   const pronk::Model model(kDefault);
   pronk::Session session(model, Greedy());
-  EXPECT_THROW(session.Save(dir.Path("state")), pronk::Error);  // there is nothing yet
+  EXPECT_THROW(session.Save(dir.Path("state")), pronk::Error);  // there is no text yet
   session.Complete("Once upon a time", {}, AtMost(0));
   session.Save(dir.Path("state"));
   const std::string text = session.Complete("", {}, AtMost(20)).text;
@@ -314,7 +315,7 @@ TEST(Library, KeepsWhatWasRead) {
   next.Load(dir.Path("chat"));
   const pronk::Completion second = next.Say("Tell me a story about a goat.", {}, AtMost(8));
   EXPECT_EQ(second.text, first.text);
-  EXPECT_EQ(second.n_prompt, 1u);  // the last one, whose logits the file lacks
+  EXPECT_EQ(second.n_prompt, 1u);  // the last token, whose logits the file lacks
 }
 
 // The model drafts for itself, and its text does not change.

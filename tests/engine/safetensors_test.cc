@@ -1,5 +1,5 @@
-// Hostile safetensors: each must end in one line that says what is wrong with which tensor,
-// and no byte outside the file may be read.
+// Hostile safetensors: each must end in one line that names the tensor and its fault, and no byte
+// outside the file may be read.
 #include "engine/hf/safetensors.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace engine {
 namespace {
 
 // The message of opening these bytes, copied to a block of their size, whose ends AddressSanitizer
-// watches; "" where they are a good file, of which every byte of data is read.
+// watches. "" if they are a good file, of which every byte of data is read.
 std::string ErrorOf(std::string_view file) {
   const auto* const begin = reinterpret_cast<const std::byte*>(file.data());
   const std::vector<std::byte> bytes(begin, begin + file.size());
@@ -33,7 +33,7 @@ std::string ErrorOf(std::string_view file) {
   });
 }
 
-// Of a file with one tensor "t".
+// The message for a file with one tensor "t".
 std::string ErrorOf(const std::string& dtype, const std::string& shape, const std::string& offsets,
                     size_t data_bytes) {
   return ErrorOf(test::Safetensors(R"({"t":{"dtype":")" + dtype + R"(","shape":[)" + shape +

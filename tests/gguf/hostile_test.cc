@@ -437,8 +437,8 @@ TEST(HostileTest, RandomDamageIsRefusedOrHarmless) {
   EXPECT_LT(refused, kRounds);
 }
 
-// As many keys and tensors as are taken, names alike for long, offsets in the worst order: linear
-// work takes well under a second even with sanitizers; quadratic work would take minutes.
+// The most accepted keys and tensors, with long common prefixes of names and the worst order of
+// offsets. Linear work takes well under a second even with sanitizers; quadratic, minutes.
 TEST(HostileTest, ManyKeysAndTensorsTakeLittleTimeAndMemory) {
   constexpr uint64_t kCount = 1 << 17;
   GgufBytes bytes(kCount, kCount);
@@ -465,8 +465,8 @@ TEST(HostileTest, MoreKeysAndTensorsThanAnyModelHas) {
             "f.gguf: byte 16: expected at most 131072 keys, found a count of 131073");
 }
 
-// Somebody writes to the file while it is in use: the head is what was checked, whatever the file
-// is now. Tensors may change, which is wrong weights and no more.
+// The file is overwritten while it is in use: the head stays as it was checked. Tensors may change,
+// which gives wrong weights and nothing worse.
 TEST(HostileFileInUse, ThatChangesInPlace) {
   const test::TempDir dir;
   GgufBytes bytes(1, 2);

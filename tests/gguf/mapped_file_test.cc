@@ -1,4 +1,4 @@
-// What a path may be instead of a file, and what a mapping costs.
+// Paths that are not files, and the cost of a mapping.
 #include "gguf/mapped_file.h"
 
 #include <gtest/gtest.h>
@@ -160,8 +160,8 @@ TEST(MappedFileTest, PathsInMessagesCannotCommandTheTerminal) {
   EXPECT_EQ(OpenError("no\x1b[2J\nsuch"), "no\\x1b[2J\\nsuch: no such file");
 }
 
-// Of a file of 1.2 GB, opening brings only the head into memory. The file is sparse, so that it
-// costs the disk nothing; the kernel maps pages of holes like any others.
+// Opening a file of 1.2 GB brings only its head into memory. The file is sparse, so that it needs
+// no disk space; the kernel maps pages of holes like other pages.
 TEST(MappedFileTest, OpeningALargeFileTouchesOnlyItsHead) {
   constexpr uint64_t kBytes = 1'200'000'000;
   constexpr uint64_t kCols = 1 << 15;

@@ -195,7 +195,7 @@ TEST(PrintableTest, CutsAtACharactersEdge) {
   EXPECT_EQ(PrintablePath("modèle\t.gguf"), "modèle\\x09.gguf");
 }
 
-// What a person says of a key stands in the place of the file's, whatever its type was.
+// A user's value of a key replaces the file's, whatever its type was.
 TEST_F(MetadataTest, ValuesThatAreSet) {
   writer_.Add("number", uint32_t{7});
   writer_.Add("text", "a");

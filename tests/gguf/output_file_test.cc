@@ -1,5 +1,5 @@
-// What is at a path stays until something whole takes its place, and what cannot be replaced by a
-// file is written through.
+// The file at a path stays until a complete file replaces it. A path that a file cannot replace is
+// written through.
 #include "gguf/output_file.h"
 
 #include <fcntl.h>
@@ -191,7 +191,7 @@ TEST(OutputFileTest, PipesThatNobodyReads) {
   close(reader);
 }
 
-// By whatever name: nothing is touched.
+// An input is not touched, by any of its names.
 TEST(OutputFileTest, InputsAreRefused) {
   const test::TempDir dir;
   const std::string input = dir.Write("input", "read me");

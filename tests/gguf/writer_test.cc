@@ -1,4 +1,4 @@
-// What is written is read back the same, and what cannot be written leaves no file.
+// Written files are read back unchanged, and failed writes leave no file.
 #include "gguf/writer.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// GBNF: which texts match, what is said of a grammar that is wrong, and hostile grammars.
+// GBNF: texts that match, messages about wrong grammars, and hostile grammars.
 #include "grammar/grammar.h"
 
 #include <gtest/gtest.h>
@@ -302,7 +302,7 @@ TEST_F(HostileGrammar, EndsWhereReadingsMultiply) {
   EXPECT_TRUE(Allows("root ::= \"a\" root | \"a\"", std::string(100'000, 'a')));
 }
 
-// Where more is kept than there is room for, an error says so; what was dropped is computed again.
+// If more data must be kept than fits, an error says so; dropped data is computed again.
 TEST(Matcher, Forgets) {
   const Grammar grammar = ParseGbnf(R"g(root ::= "(" root ")" | "[" root "]" | "x")g");
   Matcher matcher(grammar);

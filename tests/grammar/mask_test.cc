@@ -1,5 +1,5 @@
-// Which tokens a grammar allows: masks against each token tried alone, with made-up and real
-// vocabularies; what is forced.
+// The tokens that a grammar allows: masks compared with each token tried alone, with made-up and
+// real vocabularies; forced tokens.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -285,7 +285,7 @@ TEST(Constraint, LeadsToNoRepetition) {
   }
 }
 
-// What is forced is what the tokenizer makes of it, without what could be a longer token.
+// Forced text becomes the tokenizer's tokens, without the end that a longer token may cover.
 TEST(Constraint, ForcesWhatHasNoChoice) {
   const Vocab vocab(OddSpec());
   Constraint constraint(Gbnf(R"(root ::= "ab" "123" [0-9] "abc")"), *vocab);

@@ -1,4 +1,4 @@
-// Whatever a model says: texts written at random under a schema are JSON, and valid.
+// Random texts that follow a schema are JSON, and valid.
 #include <gtest/gtest.h>
 
 #include <memory>

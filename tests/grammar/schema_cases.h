@@ -1,5 +1,4 @@
-// How the tests of JSON Schema compare: a schema with values that are valid and values that are
-// not.
+// Cases for JSON Schema: a schema with values that are valid and values that are not.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -39,7 +38,7 @@ inline void CheckValues(const Case& c, const Grammar& grammar) {
   }
 }
 
-// Valid texts also have to be so for a validator that shares no code with the grammar.
+// Valid texts must also be valid for a validator that shares no code with the grammar.
 inline void Check(const std::vector<Case>& cases) {
   for (const Case& c : cases) {
     CheckValues(c, Parse(c.schema));
@@ -51,7 +50,7 @@ inline void Check(const std::vector<Case>& cases) {
   }
 }
 
-// As the standard says: more properties, in any order, and types that the keywords are not for.
+// By the standard: more properties, in any order, and types to which the keywords do not apply.
 inline void CheckOpen(const std::vector<Case>& cases) {
   for (const Case& c : cases) CheckValues(c, ParseJsonSchema(c.schema, {.free_space = true}));
 }

@@ -131,7 +131,7 @@ TEST(JsonSchema, Conditions) {
   });
 }
 
-// What a negation asks for: some member, or some item, that violates a schema.
+// A negation requires some member, or some item, that violates a schema.
 TEST(JsonSchema, NegationsThatNeedAPart) {
   CheckOpen({
       {R"({"type": "object", "not": {"patternProperties": {"a": {"type": "null"}}}})",
@@ -158,7 +158,7 @@ TEST(JsonSchema, NegationsThatNeedAPart) {
   });
 }
 
-// Objects that a property tells apart: the others' negations say nothing more.
+// Objects that a property distinguishes: the other alternatives' negations add nothing.
 TEST(JsonSchema, ManyAlternativesToldApart) {
   std::string ways;
   for (int i = 0; i < 40; ++i) {

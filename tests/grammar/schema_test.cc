@@ -1,4 +1,4 @@
-// JSON Schema as a grammar: values of each type, options, what is refused, and hostile schemas.
+// JSON Schema as a grammar: values of each type, options, refused schemas, hostile schemas.
 #include <string>
 #include <vector>
 
@@ -57,8 +57,8 @@ TEST(JsonSchema, EnumAndConst) {
   });
 }
 
-// An unknown format says nothing of what is valid: it is noted, not refused.
-// Members of an object have no order, and keys whose values fit nothing cannot be there.
+// An unknown format does not restrict values: it is noted, not refused. Members of an object have
+// no order, and keys whose values cannot be valid are forbidden.
 TEST(JsonSchema, ObjectsAreEqualInAnyOrder) {
   const auto matches = [](const char* schema, const char* text) {
     return Matches(Parse(schema), text);

@@ -24,7 +24,7 @@ namespace {
 
 using test::Json;
 
-// A value's texts, its keys in many orders: a grammar has them in the schema's.
+// A value's texts, with its keys in many orders: a grammar has the schema's order.
 std::vector<std::string> TextsOf(const Json& value) {
   constexpr size_t kMaxTexts = 1000;
   if (!value.is_array() && !value.is_object()) return {value.dump()};
@@ -72,7 +72,7 @@ class Suite {
   void Run(const std::filesystem::path& file) {
     Counts& counts = counts_[file.filename().string()];
     for (Json group : Json::parse(test::ReadText(file))) {
-      // The draft is that of the folder.
+      // The folder gives the draft.
       if (group["schema"].is_object() && !group["schema"].contains("$schema")) {
         group["schema"]["$schema"] = address_;
       }
@@ -135,7 +135,7 @@ class Suite {
   std::map<std::string, Counts> counts_;
 };
 
-// What version 1.019 gives, at least: schemas that become grammars, and values told right.
+// Version 1.019's minimum results: schemas that become grammars, and values judged correctly.
 struct Draft {
   const char *name, *address;
   size_t n_grammars, n_right;

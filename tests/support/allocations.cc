@@ -64,8 +64,8 @@ void* Allocate(size_t n, std::align_val_t alignment) {
 
 }  // namespace
 
-// In place of the standard library's. All forms: a sanitizer brings its own of those that are
-// missing, and then finds that what one of them gave was freed by another.
+// These replace the standard library's operators. All forms are here: for a missing form a
+// sanitizer uses its own, and then reports that another allocator frees its memory.
 using std::align_val_t;
 void* operator new(size_t n) { return Count(Allocate(n)); }
 void* operator new[](size_t n) { return Count(Allocate(n)); }

@@ -1,4 +1,4 @@
-// Counts what a test program takes from the heap with operator new, in all its libraries.
+// Counts a test program's heap allocations by operator new, in all its libraries.
 #pragma once
 
 #include <cstddef>
@@ -20,14 +20,14 @@ inline constexpr bool kAllocationsAreCounted = true;
 struct Allocations {
   size_t count;  // calls of operator new so far
   size_t bytes;  // held at this moment
-  size_t peak;   // most bytes held at once since ResetPeak(); those of std::nothrow are only tried
+  size_t peak;  // most bytes held at once since ResetPeak(), including failed std::nothrow attempts
 };
 Allocations CountAllocations();
 void ResetPeak();
-// Lets all allocations fail that would make the bytes held more than this.
+// Makes every allocation fail that would raise the bytes held above this limit.
 void LimitBytes(size_t most);
-// Lets the n-th allocation from here on fail, and only that; 0: none, without a limit either.
-// Returns whether one has failed since it was called last.
+// Makes only the n-th allocation from here on fail; 0: none, and the limit is lifted. Returns
+// whether an allocation has failed since the last call.
 bool FailAllocation(size_t n);
 
 }  // namespace test

@@ -1,4 +1,4 @@
-// Bytes as base64 has them.
+// Bytes as base64.
 #pragma once
 
 #include <cstddef>

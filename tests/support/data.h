@@ -1,5 +1,5 @@
-// Where tests find their files: small ones in tests/data, larger golden data in a folder beside the
-// checkout where it exists.
+// The places of test files: small files in tests/data, larger golden data in a folder beside the
+// checkout if it exists.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ inline std::filesystem::path DataPath(const std::string& name) {
 // The model that ships.
 inline const std::string kDefault = SourceDir() + "/models/default.gguf";
 
-// A file or folder in $PRONK_SHARED, else ../shared; empty where it does not exist.
+// A file or folder in $PRONK_SHARED, otherwise in ../shared; empty if it does not exist.
 inline std::filesystem::path SharedPath(const std::string& name) {
   const char* const folder = std::getenv("PRONK_SHARED");
   const std::filesystem::path path =
@@ -33,8 +33,8 @@ inline std::filesystem::path SharedPath(const std::string& name) {
   return std::filesystem::exists(path) ? path : std::filesystem::path();
 }
 
-// Models of these folders of tests/data that have at most so many bytes, in an order that does not
-// change. With vectors/ every architecture has one; the others write text.
+// The models in these folders of tests/data that have at most this many bytes, in a fixed order.
+// With vectors/ every architecture has a model; models outside vectors/ write text.
 inline std::vector<std::filesystem::path> SmallModels(
     const std::vector<const char*>& folders = {"families", "more", "hybrids"},
     uintmax_t most_bytes = 64'000) {
@@ -50,7 +50,7 @@ inline std::vector<std::filesystem::path> SmallModels(
   return paths;
 }
 
-// The name of a test with a parameter of this name.
+// The name of a test whose parameter has this name.
 inline std::string TestName(std::string name) {
   std::ranges::replace_if(
       name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');

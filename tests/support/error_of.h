@@ -1,4 +1,4 @@
-// The message of what a piece of code throws, and a check of what a text says.
+// The message of an exception that code throws, and a check of a text's contents.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 
 namespace test {
 
-// "" where nothing is thrown.
+// "" if the code throws nothing.
 template <typename Error = gguf::Error, typename Code>
 std::string ErrorOf(Code code) {
   try {

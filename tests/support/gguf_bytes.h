@@ -1,5 +1,5 @@
-// Builds GGUF files byte by byte, wrong ones included: with any version, count, length, type or
-// offset. (Files that are right are easier made with gguf::Writer.)
+// Builds GGUF files byte by byte, including wrong files: with any version, count, length, type or
+// offset. (gguf::Writer makes correct files more easily.)
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace test {
 
 class GgufBytes {
  public:
-  // The header. The counts are written as they are given, whatever follows.
+  // Writes the header with these counts, whatever follows.
   GgufBytes(uint64_t n_tensors, uint64_t n_keys, uint32_t version = 3) {
     Raw("GGUF").Number(version).Number(n_tensors).Number(n_keys);
   }

@@ -1,5 +1,5 @@
-// Bytes that end where nothing may be read, as a mapped file can end: a read of one byte more
-// ends the program.
+// Bytes that end where reading is forbidden, as a mapped file can end: reading one byte more ends
+// the program.
 #pragma once
 
 #include <sys/mman.h>

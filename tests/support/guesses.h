@@ -1,4 +1,4 @@
-// What an assistant guesses beside the small model that it was made for.
+// The drafts of an assistant for the small model that it was made for.
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@ struct Guesses {
   std::vector<float> logits;  // of the last
 };
 
-// The first n guesses after a text, with a cache of floats.
+// The first n drafts after a text, with a float cache.
 inline Guesses Guess(const engine::Model& model, const engine::Model& assistant,
                      std::span<const tokenizer::TokenId> text, size_t n, int n_threads = 1) {
   const std::span<const tokenizer::TokenId> read = text.first(text.size() - 1);

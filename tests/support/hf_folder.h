@@ -1,5 +1,5 @@
-// Folders as Hugging Face's libraries write them, made in the tests: safetensors, a tokenizer of
-// sentencepiece's, and a whole small model.
+// Folders as Hugging Face's libraries write them, made in the tests: safetensors, a sentencepiece
+// tokenizer, and a whole small model.
 #pragma once
 
 #include <bit>
@@ -18,7 +18,7 @@
 
 namespace test {
 
-// A file of this header and `data_bytes` of data.
+// A file with this header and `data_bytes` of data.
 inline std::string Safetensors(std::string_view header, size_t data_bytes) {
   std::string bytes(8, '\0');
   const uint64_t length = header.size();
@@ -28,8 +28,8 @@ inline std::string Safetensors(std::string_view header, size_t data_bytes) {
 
 struct HfTensor {
   std::vector<uint64_t> shape;
-  std::vector<float> values;              // of F32
-  std::string dtype = "F32", bytes = "";  // of other types
+  std::vector<float> values;              // for F32
+  std::string dtype = "F32", bytes = "";  // for other types
 };
 using HfTensors = std::map<std::string, HfTensor>;
 
@@ -50,7 +50,7 @@ inline std::string Safetensors(const HfTensors& tensors) {
   return file + data;
 }
 
-// The wire format of protocol buffers, as far as a tokenizer.model needs it.
+// The part of protocol buffers' wire format that a tokenizer.model uses.
 inline std::string Varint(uint64_t value) {
   std::string out;
   for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
@@ -78,14 +78,14 @@ inline std::string SentencePieceModel(const VocabSpec& spec, uint64_t model_type
   return out + ProtoBytes(3, ProtoNumber(3, add_dummy_prefix ? 1 : 0));
 }
 
-// One layer of a llama of width 32 with two heads, weights that are all different.
+// A llama of width 32 with one layer and two heads, whose weights are all different.
 struct HfLlama {
   std::string config = R"("architectures":["LlamaForCausalLM"],"hidden_size":32,)"
                        R"("intermediate_size":48,"num_hidden_layers":1,"num_attention_heads":2,)"
                        R"("vocab_size":264,"max_position_embeddings":64,"rms_norm_eps":1e-5,)"
                        R"("hidden_act":"silu","tie_word_embeddings":true)";
   HfTensors tensors;
-  std::map<std::string, std::string> files;  // all but config.json and the weights
+  std::map<std::string, std::string> files;  // all files except config.json and the weights
 
   HfLlama() {
     Add("model.embed_tokens.weight", {264, 32});

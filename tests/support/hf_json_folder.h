@@ -1,4 +1,4 @@
-// A folder of Hugging Face's whose tokenizer is JSON.
+// A Hugging Face folder whose tokenizer is JSON.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace test {
 
-// A llama whose tokenizer is JSON, and whose config.json says more than it needs.
+// A llama whose tokenizer is JSON, and whose config.json has more than the necessary keys.
 inline HfLlama HfLlamaWithJson() {
   using test::Json;
   HfLlama llama;

@@ -29,8 +29,8 @@ class Json {
   Json(const char* text) : Json(std::string(text)) {}
   template <class T>
   Json(const std::vector<T>& values) : kind_(Kind::kArray), values_(values.begin(), values.end()) {}
-  // An object if each value is a list of a text and another value. A list of one Json is written
-  // array({value}): for {value} compilers differ.
+  // An object if each value is a list of a text and another value. Write a list of one Json as
+  // array({value}): compilers differ about {value}.
   Json(std::initializer_list<Json> values);
   static Json array(std::initializer_list<Json> values = {});
   static Json object();
@@ -46,7 +46,7 @@ class Json {
   bool is_array() const { return kind_ == Kind::kArray; }
   bool is_object() const { return kind_ == Kind::kObject; }
 
-  // Throws std::exception if it is of another kind.
+  // Throws std::exception for a value of another kind.
   template <class T>
   T get() const {
     if constexpr (std::is_same_v<T, std::string>) {
@@ -68,7 +68,7 @@ class Json {
     return get<T>();
   }
 
-  // By key or by number. What is not there is null, or is made if this can be changed.
+  // Finds a value by key or by index. An absent value is null; a mutable one is created.
   template <class Key>
   const Json& operator[](const Key& key) const {
     const Json* const found = Find(key);
@@ -86,11 +86,11 @@ class Json {
   const Json* end() const { return begin() + size(); }
   Json* begin() { return values_.data(); }
   Json* end() { return begin() + size(); }
-  std::vector<std::pair<std::string, Json>> items() const;  // an array's have no keys
+  std::vector<std::pair<std::string, Json>> items() const;  // items of an array have no keys
   void push_back(const Json& value);
   void erase(std::string_view key);
 
-  // Members in any order, numbers by value.
+  // Compares members in any order, and numbers by value.
   friend bool operator==(const Json& a, const Json& b);
   template <class T>
   requires(std::is_convertible_v<T, Json> && !std::is_same_v<T, Json>) friend bool operator==(
@@ -121,8 +121,8 @@ class Json {
   Json& Make(std::integral auto i) { return Make(std::to_string(i)); }
 
   Kind kind_ = Kind::kNull;
-  std::string text_;               // of a string; of a bool or number as it is written
-  std::vector<std::string> keys_;  // of an object
+  std::string text_;               // a string's text; the spelling of a bool or number
+  std::vector<std::string> keys_;  // the keys of an object
   std::vector<Json> values_;
 };
 

@@ -19,7 +19,7 @@ bool HasJsonType(const nlohmann::json& value, const std::string& type) {
   return type == "integer" ? value.is_number_integer() : type == value.type_name();
 }
 
-// How many characters a string has, in UTF-8.
+// The number of UTF-8 characters in a string.
 size_t CharactersOf(const std::string& text) {
   size_t n = 0;
   for (const char c : text) n += (static_cast<unsigned char>(c) & 0xC0) != 0x80 ? 1 : 0;
@@ -30,7 +30,7 @@ class SchemaCheck {
  public:
   explicit SchemaCheck(const nlohmann::json& root) : root_(root) {}
 
-  // What is wrong with a value, each fault as "place: what"; empty where it follows the schema.
+  // A value's faults, each as "place: what"; empty if it follows the schema.
   std::vector<std::string> Faults(const nlohmann::json& value, const nlohmann::json& schema,
                                   const std::string& place = "$") const {
     std::vector<std::string> faults;

@@ -1,4 +1,4 @@
-// Checks JSON against a schema: as much of JSON Schema as our schemas use.
+// Checks JSON against a schema: the part of JSON Schema that our schemas use.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace test {
 
-// What is wrong with a value, each fault as "place: what"; empty where it follows the schema.
-// Throws std::exception if the schema has a rule that is not known.
+// A value's faults, each as "place: what"; empty if it follows the schema. Throws std::exception if
+// the schema has an unknown rule.
 std::vector<std::string> SchemaFaults(const Json& value, const Json& schema);
 
 }  // namespace test

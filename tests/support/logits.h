@@ -1,4 +1,4 @@
-// Logits of whole texts, and how far two sets of them are apart.
+// Logits of whole texts, and the error of one set against another.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 namespace test {
 
-// Energy of the difference over energy of the expected.
+// The energy of the difference divided by the energy of the expected numbers.
 inline double Nmse(const std::vector<float>& actual, const std::vector<float>& expected) {
   EXPECT_EQ(actual.size(), expected.size());
   if (actual.size() != expected.size()) return 1;
@@ -24,7 +24,7 @@ inline double Nmse(const std::vector<float>& actual, const std::vector<float>& e
   return error / energy;
 }
 
-// [ids.size()][vocab_size], by a session of its own.
+// [ids.size()][vocab_size], computed by a new session.
 inline std::vector<float> AllLogits(const engine::Model& model,
                                     const std::vector<tokenizer::TokenId>& ids,
                                     const engine::SessionOptions& options) {

@@ -1,4 +1,4 @@
-// Whether the memory that a process takes is ours: sanitizers take many times as much.
+// Whether a process's memory is only its own: sanitizers take many times as much.
 #pragma once
 
 namespace test {

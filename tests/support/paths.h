@@ -1,5 +1,5 @@
-// Where the checkout and the program under test are: known to one source only, so that the others
-// compile to the same code wherever that is.
+// The paths of the checkout and the program under test. Only one source file knows them, so the
+// other files compile to the same code everywhere.
 #pragma once
 
 #include <string>

@@ -19,11 +19,11 @@ namespace test {
 
 Finished RunProgram(const std::vector<std::string>& args, const std::string& input,
                     const std::vector<std::string>& environment) {
-  // Files instead of pipes: nobody has to read while the other writes.
+  // Files instead of pipes: with pipes, one process must read while the other writes.
   const TempDir dir;
   const std::string in = dir.Write("in", input), out = dir.Path("out"), err = dir.Path("err");
 #ifdef __GLIBC__
-  malloc_trim(0);  // what a child has before it is another program counts to its peak
+  malloc_trim(0);  // a child's memory before exec counts towards its peak
 #endif
   const pid_t child = fork();
   if (child < 0) throw std::runtime_error("cannot fork");

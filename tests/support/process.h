@@ -1,4 +1,4 @@
-// Runs a program as a user would and keeps what it says, and what it took as the system saw it.
+// Runs a program as a user would, and keeps its output and its use of time and memory.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@ struct Finished {
   int status;  // exit status; 128 + signal where it was killed
   std::string out;
   std::string err;
-  // Of processor time, with its children's; and the most memory that one of them had at a time, in
-  // bytes, with the pages of files that are mapped. (Of a shell, what it started.) No less than
-  // this program has itself when it starts the other: the system counts so.
+  // Processor time, including its children's; and the most memory, in bytes, that one of these
+  // processes had at a time, with pages of mapped files. (For a shell: of the programs it started.)
+  // The system counts at least the memory that this test program has when it starts the process.
   double seconds = 0;
   size_t peak_bytes = 0;
 };
 
-// args[0] is the program. `input` is its stdin. The environment is ours with PRONK_MODEL unset and
-// these changes, each "NAME=VALUE".
+// args[0] is the program. `input` is its stdin. The environment is this process's without
+// PRONK_MODEL and with these changes, each "NAME=VALUE".
 Finished RunProgram(const std::vector<std::string>& args, const std::string& input = "",
                     const std::vector<std::string>& environment = {});
 

@@ -6,12 +6,12 @@
 
 namespace test {
 
-// What matched, and its groups; those that did not take part are empty.
+// The match and its groups; a group that took no part is empty.
 using Match = std::vector<std::string>;
 
-// All matches in a text, none of which overlap.
+// All matches in a text; they do not overlap.
 std::vector<Match> FindAll(const std::string& text, const std::string& pattern);
-// Of the whole text; empty if it does not match.
+// The match of the whole text; empty if it does not match.
 Match MatchAll(const std::string& text, const std::string& pattern);
 
 }  // namespace test

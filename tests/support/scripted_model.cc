@@ -30,8 +30,8 @@ void AddConfig(gguf::Writer& writer) {
 
 }  // namespace
 
-// The layer adds nothing to the embeddings. Token i of the script is the unit vector i + 1, all
-// others are unit vector 0; the output's row of a token is the vector of the one before it.
+// The layer adds nothing to the embeddings: unit vector i + 1 for token i of the script, 0 for
+// other tokens. A token's row of the output matrix is the vector of the previous token.
 std::vector<std::byte> ScriptedModel(const std::vector<ScriptedToken>& script,
                                      const std::string& chat_template) {
   if (script.size() + 1 >= kWidth) throw std::invalid_argument("too long a script");

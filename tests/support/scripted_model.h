@@ -1,5 +1,5 @@
-// A model that writes what it is told: every prompt is answered by the same tokens, one after the
-// other. For tests of what is done with a text.
+// A model that writes a given script: it answers every prompt with the same tokens, one after the
+// other. For tests of the code that handles a text.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@ struct ScriptedToken {
   tokenizer::TokenType type = tokenizer::TokenType::kNormal;
 };
 
-// As a GGUF file. At temperature 0 it begins with the first of these tokens, whatever it has read,
-// and ends its text after the last one. At most 30, each only once; the vocabulary has the bytes
-// besides, so that it can read anything. Empty chat_template: none.
+// The model as a GGUF file. At temperature 0 it begins with the first of these tokens, whatever it
+// has read, and ends its text after the last one. At most 30 tokens, each only once. The vocabulary
+// also has the bytes, so that the model can read any text. Empty chat_template: the file has none.
 std::vector<std::byte> ScriptedModel(const std::vector<ScriptedToken>& script,
                                      const std::string& chat_template);
 

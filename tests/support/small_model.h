@@ -1,5 +1,5 @@
-// The smallest whole models: one layer, a vocabulary of bytes, some 20 KB. For tests that damage
-// them, or fill their weights with odd values.
+// The smallest complete models: one layer, a vocabulary of bytes, some 20 KB. For tests that damage
+// models, or fill their weights with odd values.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +15,16 @@ namespace test {
 
 struct SmallModel {
   std::string tokenizer = "llama";         // or "gpt2"
-  gguf::DType dtype = gguf::DType::kQ8_0;  // of all matrices
+  gguf::DType dtype = gguf::DType::kQ8_0;  // the type of all matrices
   // Fills the data of each matrix. Absent: small pseudo-random weights, for F32 and Q8_0 only.
   std::function<void(std::span<std::byte>)> fill;
 
-  // Changes the vocabulary that the model would have.
+  // Changes the model's vocabulary.
   std::function<void(VocabSpec&)> change_vocabulary = nullptr;
 
   std::string chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}";
 
-  // As a GGUF file.
+  // The model as a GGUF file.
   std::vector<std::byte> Bytes() const;
 };
 

@@ -1,4 +1,4 @@
-// A directory for one test's files, gone with everything in it at the end of the scope.
+// A directory for one test's files, deleted with its contents at the end of the scope.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ class TempDir {
   // The path of a file in the directory.
   std::string Path(const std::string& name) const { return (path_ / name).string(); }
 
-  // Of the files and directories in it.
+  // The number of files and directories in it.
   size_t CountFiles() const {
     const std::filesystem::directory_iterator files(path_);
     return static_cast<size_t>(std::distance(begin(files), end(files)));

@@ -7,7 +7,7 @@
 
 namespace test {
 
-// What is between " | "; none of "".
+// The texts between " | "; "" has none.
 inline std::vector<std::string> Texts(const std::string& all) {
   std::vector<std::string> texts;
   for (size_t begin = 0, end = 0; end < all.size(); begin = end + 3) {

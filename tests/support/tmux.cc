@@ -36,7 +36,7 @@ Tmux::Tmux(const std::string& command) {
   Run({"new-session", "-d", "-x", "80", "-y", "24", "-s", "test", "sleep 60"});
   Run({"set-option", "-g", "remain-on-exit", "on"});
   Run({"set-option", "-g", "history-limit", "10000"});
-  // The status goes through a file: tmux sometimes never learns it. The shell is to outlive Ctrl-C.
+  // The status goes through a file: tmux sometimes misses it. The shell must survive Ctrl-C.
   Run({"respawn-pane", "-k", "-t", "test",
        "trap : INT; " + command + "; echo $? > '" + dir_.Path("status") + "'"});
 }

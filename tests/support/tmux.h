@@ -1,5 +1,5 @@
-// A terminal for a program to run in, driven as a person would: keys go in, and what is on the
-// screen can be seen. By tmux; Tmux::IsThere() says whether it is installed.
+// A terminal for a program, used as by a person: tests send keys and see the screen. Needs tmux;
+// Tmux::IsThere() says whether it is installed.
 #pragma once
 
 #include <functional>
@@ -18,24 +18,24 @@ class Tmux {
   explicit Tmux(const std::string& command);
   ~Tmux();
 
-  // Keys by tmux's names ("Enter", "C-c", "Up"), anything else as it is.
+  // Sends keys by tmux's names ("Enter", "C-c", "Up"), and other texts literally.
   void Keys(const std::vector<std::string>& keys);
-  void Paste(const std::string& text);  // as a terminal pastes, bracketed where asked for
+  void Paste(const std::string& text);  // as a terminal does: bracketed if the program wants it
   void Resize(int columns, int rows);
 
-  // The screen and what has scrolled off it, lines without the spaces at their ends.
+  // The screen and the lines that have scrolled off it, without the spaces at lines' ends.
   std::string Screen();
-  // Waits until the screen is as wanted; false after half a minute.
+  // Waits until is_wanted(screen); returns false after half a minute.
   bool WaitUntil(const std::function<bool(const std::string& screen)>& is_wanted);
-  // ... until it holds the text `times` times.
+  // Waits until the screen has the text `times` times.
   bool WaitFor(const std::string& text, int times = 1);
-  // Waits until the program has ended; its status, or -1 after half a minute.
+  // Waits until the program has ended. Returns its status, or -1 after half a minute.
   int WaitForEnd();
 
  private:
-  std::string Run(std::vector<std::string> args);  // tmux with these, what it prints
+  std::string Run(std::vector<std::string> args);  // runs tmux with these, returns its output
 
-  TempDir dir_;  // of the socket, so that nobody else's tmux is touched
+  TempDir dir_;  // has its own socket, so that no other tmux is touched
 };
 
 }  // namespace test

@@ -1,4 +1,4 @@
-// Reads everything that an open file promises to be readable.
+// Reads everything that an open file says is readable.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace test {
 
-// Returns a number that depends on it all, so that no compiler leaves out the reading.
+// Returns a number that depends on every byte, so that no compiler omits the reads.
 inline uint64_t TouchAll(const gguf::File& file) {
   uint64_t sum = 0;
   const auto touch = [&sum](std::string_view text) {

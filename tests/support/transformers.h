@@ -1,5 +1,5 @@
-// Architectures of which no published file's keys are listed (data/published). Their small models
-// are Hugging Face's (data/transformers), which convert/transformers_test.cc makes while it runs.
+// Architectures without a published file's keys in data/published. Their small models are Hugging
+// Face folders (data/transformers), which convert/transformers_test.cc converts while it runs.
 #pragma once
 
 #include <fstream>

@@ -15,7 +15,7 @@ namespace test {
 using tokenizer::TokenId;
 using tokenizer::TokenType;
 
-// What goes into the file; the keys of empty members are left out.
+// The contents of the file; empty members make no keys.
 struct VocabSpec {
   std::string model;
   std::string pre;
@@ -67,9 +67,9 @@ inline VocabSpec SpmSpec() {
   }
   return spec;
 }
-inline constexpr TokenId kFirstByte = 3;  // of SpmSpec
+inline constexpr TokenId kFirstByte = 3;  // in SpmSpec
 
-// The character that represents a byte in GPT-2's alphabet, worked out as GPT-2's own code does it.
+// The character that represents a byte in GPT-2's alphabet, computed as in GPT-2's own code.
 inline std::string ByteCharacter(int wanted) {
   int next = 256;
   for (int byte = 0; byte < 256; ++byte) {
@@ -90,7 +90,7 @@ inline VocabSpec BpeSpec(const std::string& pre) {
   return spec;
 }
 
-// Adds a merge and, where it is new, the token that it makes; returns that.
+// Adds a merge and, if it is new, the token that it makes. Returns that token.
 inline TokenId AddMerge(VocabSpec& spec, const std::string& left, const std::string& right) {
   spec.merges.push_back(left + " " + right);
   for (size_t i = 0; i < spec.tokens.size(); ++i) {

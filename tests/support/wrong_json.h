@@ -1,4 +1,4 @@
-// JSON with a value that does not belong there, for tests of hostile files.
+// JSON with a misplaced value, for tests of hostile files.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace test {
 
-// Keys, and numbers of items, from the outermost on.
+// Keys, and indices of items, from the outermost to the innermost.
 using JsonPlace = std::vector<std::string>;
 
 inline std::string PathOf(const JsonPlace& place) {
@@ -26,7 +26,7 @@ inline Json& At(Json& json, const JsonPlace& place) {
   return *at;
 }
 
-// Where the values of a file are: all, but of a list the first three.
+// The places of a file's values; of a list, only the first three.
 inline std::vector<JsonPlace> Places(const Json& json, const JsonPlace& at = {}) {
   std::vector<JsonPlace> places = {at};
   size_t i = 0;

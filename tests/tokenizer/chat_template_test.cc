@@ -21,8 +21,8 @@ std::chrono::local_seconds ParseDate(const std::string& text) {
                                  std::stoi(text.substr(5, 2)) / std::stoi(text.substr(8, 2)));
 }
 
-// Templates of known models, from the golden data beside the checkout. Where that is absent,
-// jinja_test's cases are what is left: they have templates of our own in the style of these.
+// Templates of known models, from the golden data beside the checkout. Without that data only
+// jinja_test's cases remain, our own templates in the style of these.
 TEST(ChatTemplate, GoldenCases) {
   const std::filesystem::path path = test::SharedPath("golden/templates");
   if (path.empty()) GTEST_SKIP() << "no golden data beside the checkout";
@@ -198,7 +198,7 @@ TEST(ForeignText, ThroughBlocksAndMacros) {
             "[role]=user [content]=[hi] ");
 }
 
-// What the spans are for: the template's control tokens become tokens, the user's do not.
+// The purpose of the spans: the template's control tokens become tokens, the user's do not.
 TEST(ForeignText, ControlTokensOfTheUserAreText) {
   test::VocabSpec spec = {.model = "llama"};
   spec.Add("<unk>", 0, TokenType::kUnknown);

@@ -1,6 +1,6 @@
-// The interpreter of the template language: what Jinja2 makes of the templates in
-// data/jinja_cases.json (make_jinja_cases.py wrote down how), what is beyond Jinja2, and what a
-// hostile template must not be able to do.
+// The interpreter of the template language, compared with Jinja2's output for the templates in
+// data/jinja_cases.json (by make_jinja_cases.py); extensions to Jinja2; and forbidden effects of
+// hostile templates.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -30,7 +30,7 @@ std::string Render(const std::string& source, ChatInput input = {}) {
   return ChatTemplate::Parse(source).Render(input).text;
 }
 
-// The message alone; "" where nothing is thrown.
+// The error's message; "" if nothing is thrown.
 std::string ErrorOf(const std::string& source) {
   try {
     Render(source);
@@ -59,7 +59,7 @@ TEST(Jinja, AllCasesOfJinja2) {
   const std::string text = test::ReadText(test::DataPath("jinja_cases.json"));
   const Json data = Json::parse(text);
   ChatInput input;
-  // By our own reader, which keeps the digits of large numbers.
+  // Read by our own reader, which keeps the digits of large numbers.
   const auto variables = gguf::JsonView::Parse(text)["variables"];
   for (const auto& [name, value] : variables.Members()) {
     input.extra.emplace_back(name, ToTemplateValue(value));
@@ -106,7 +106,7 @@ TEST(Jinja, ErrorsAreOneLine) {
   }
 }
 
-// What no template of a model uses is refused by its name.
+// Features that no model's template uses are refused by name.
 TEST(Jinja, WhatIsLeftOut) {
   EXPECT_EQ(ErrorOf("{{ 'a' | wordwrap }}"), "No filter named 'wordwrap'.");
   EXPECT_EQ(ErrorOf("{{ 'a' is nope }}"), "No test named 'nope'.");
@@ -160,7 +160,7 @@ TEST(Jinja, OneTemplateManyThreads) {
   for (const std::string& text : texts) EXPECT_EQ(text, "499500");
 }
 
-// What follows must end soon, in little memory, and with the message that tells why.
+// The following templates must end soon, in little memory, with a message that says why.
 
 constexpr char kTooDeep[] = "levels deep";
 constexpr char kTooLong[] = "an expression of more than 300 parts";
@@ -191,7 +191,7 @@ TEST(JinjaLimits, LongChains) {
        {" + 1", " and 1", " or 1", " * 1", ".a", "[0]", "()", "|d", " if 1", " is odd()"}) {
     ExpectRefused("{{ 1" + Times(link, 20'000) + " }}", kTooLong);
   }
-  // These are lists and not trees.
+  // These are flat lists, not trees.
   EXPECT_EQ(Render("{{ 1" + Times(" < 2 > 1", 1'000) + " }}"), "True");
   EXPECT_EQ(Render("{{ 1" + Times(" ~ 1", 1'000) + " }}"), Times("1", 1'001));
   EXPECT_EQ(Render("{% if 0 %}" + Times("{% elif 0 %}", 1'000) + "{% else %}a{% endif %}"), "a");
@@ -253,8 +253,8 @@ TEST(JinjaLimits, Memory) {
       "{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
       kTooMuch);
   ExpectRefused("{{ range(100001) }}", "range too big");
-  // What is counted is what is taken; but a list that grows has, for a moment, its old place and a
-  // new one of twice the size.
+  // Memory is counted as it is taken; but a growing list briefly has its old memory and new memory
+  // of twice the size.
   EXPECT_LT(test::CountAllocations().peak - before, size_t{3 * 128} << 20);
 }
 
@@ -271,8 +271,8 @@ TEST(JinjaLimits, RepeatedText) {
   EXPECT_LT(bytes, size_t{140'000'000});
 }
 
-// What an operation on a long string costs is paid even if what it makes is short. Each of these
-// is done 100 times on 100 KB, with steps for copying 80 of them.
+// An operation on a long string costs steps even if its result is short. Each operation is done 100
+// times on 100 KB, with enough steps to copy 80 of them.
 TEST(JinjaLimits, LongStringsArePaidFor) {
   const std::string setup =
       "{% set s = 'a' * 100000 %}{% set t = s ~ '' %}{% set d = {s: 1} %}{% set e = {t: 1} %}"
@@ -332,7 +332,7 @@ TEST(JinjaLimits, NestedLoopsArePaidFor) {
       "{% set ns = namespace(t=(1,)) %}{% for i in range(11) %}{% set ns.t = (ns.t, ns.t) %}"
       "{% endfor %}{% for i in range(100000) %}{% if ns.t in {} %}{% endif %}{% endfor %}",
       kTooSlow);
-  // A text is nearly what is searched, everywhere.
+  // A text that nearly matches the search everywhere.
   ExpectRefused(
       "{% set s = 'a' * 1000000 %}{% for i in range(1000) %}"
       "{% if 'aaaaaaaaaaaaaaab' in s %}{% endif %}{% endfor %}",

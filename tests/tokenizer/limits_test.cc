@@ -1,4 +1,4 @@
-// The largest vocabularies that are taken: what they cost, and that one more is refused.
+// The largest accepted vocabularies: their cost, and that one more token is refused.
 #include <gtest/gtest.h>
 
 #include <chrono>

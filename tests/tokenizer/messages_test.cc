@@ -28,10 +28,10 @@ TEST(Messages, GoThroughJson) {
       {.role = "tool", .content = "22", .tool_call_id = "1", .name = "f"}};
   EXPECT_EQ(Read(MessagesJson(messages)), messages) << MessagesJson(messages);
   EXPECT_EQ(Read(MessagesJson({})), std::vector<Message>());
-  // What is no UTF-8 would be no JSON.
+  // Text that is not UTF-8 would not be JSON.
   EXPECT_EQ(Read(MessagesJson({{"user", "a\xff"}}))[0].content, "a\uFFFD");
   EXPECT_THROW(MessagesJson({{"assistant", "", "", {{"1", "f", "x"}}}}), gguf::Error);
-  // As others write it.
+  // A message as other programs write it.
   EXPECT_EQ(Read(R"([{"role": "assistant", "content": null, "tool_calls": [{"id": "1",
                 "function": {"name": "f", "arguments": "{\"a\":1}"}}]}])"),
             (std::vector<Message>{{"assistant", "", "", {{"1", "f", R"({"a":1})"}}}}));
@@ -76,7 +76,7 @@ TEST(Messages, WhatIsNone) {
             "tool_calls: f: arguments: the arguments of a call are no object");
 }
 
-// Each in the only style that it takes.
+// Each template gets the only style that it accepts.
 TEST(CallStyle, IsWhatATemplateTakes) {
   const auto find = [](const std::string& content, const std::string& arguments) {
     const auto style = FindCallStyle(ChatTemplate::Parse(
@@ -176,7 +176,7 @@ TEST(TextStyle, IsWhatATemplateShows) {
   EXPECT_EQ(render("{% if m.role != 'system' %}{{ m.content }}{% endif %}"), merged);  // drops it
 }
 
-// What is said after the last question is a question of its own; what has no text stays.
+// A system message after the last question becomes a question; a message without text stays.
 TEST(TextStyle, SystemMessagesGoBeforeTheNextQuestion) {
   const ChatTemplate shows = ChatTemplate::Parse(
       "{% for m in messages %}{{ m.role ~ ':' ~ m.content ~ ';' }}{% endfor %}");

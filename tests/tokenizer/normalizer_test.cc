@@ -1,4 +1,4 @@
-// Normal forms, and the steps of a normalizer. Expected texts are those of Python's unicodedata.
+// Normal forms, and the steps of a normalizer. Python's unicodedata gives the expected texts.
 #include "tokenizer/normalizer.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST(Normalizer, NormalForms) {
   EXPECT_EQ(ToLowerCase("\u0130\u00C9\u1C89A"), "i\u0307\u00E9\u1C8Aa");
 }
 
-// The message about these steps.
+// The error message for these steps.
 std::string ErrorOfSteps(const std::vector<std::string_view>& words) {
   test::VocabSpec spec = test::SpmSpec();
   spec.more.AddStrings(kNormalizerKey, words);

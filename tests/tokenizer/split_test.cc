@@ -1,4 +1,4 @@
-// Where each model's patterns cut text: by hand from the patterns.
+// The places where each model's patterns cut text, determined by hand from the patterns.
 #include "tokenizer/split.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST(Split, Qwen2) {
             (Words{"it", "'ll", " be", " ", "2", "0", "2", "4", "!\n"}));
 }
 
-// As another engine of regular expressions cuts these with the pattern that the model states.
+// Expected: another regular expression engine's words, with the pattern that the model states.
 TEST(Split, Tekken) {
   EXPECT_EQ(
       Split("tekken", "Hello camelCase HTTPServer it's 2024"),
@@ -59,7 +59,7 @@ TEST(Split, Tekken) {
                    "B"}));
 }
 
-// Expected words, here and below, are those of another engine of regular expressions.
+// Another regular expression engine gave the expected words, here and below.
 TEST(Split, Qwen35) {
   const std::string text = "x\u0301y \u1780\u17B6!\u0301\n42";
   EXPECT_EQ(Split("qwen35", text), (Words{"x\u0301y", " \u1780\u17B6", "!\u0301", "\n", "4", "2"}));
@@ -226,7 +226,7 @@ TEST(Split, KnowsTheNamesThatFilesUse) {
   size_t n_ours = 0;
   for (const SplitRule& rule : SplitRules()) n_ours += rule.Names().size();
   EXPECT_EQ(n, n_ours);  // none is left out above
-  // Refused, with the list of those that are known.
+  // Refused, with the list of known names.
   for (const std::string name :
        {// Merges on other text than bytes (gemma4 is known as a vocabulary).
         "gemma4", "granite-embed-multi-311m", "sarvam-moe",

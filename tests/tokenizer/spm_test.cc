@@ -172,7 +172,7 @@ TEST(Spm, BytesOfSomeCharacters) {
   EXPECT_EQ(file->Encode("h\n\nh", kPlain), (Ids{x.space, x.h, 0, x.h}));  // one unknown token
 }
 
-// As Phi-3's: files of that name do not say it.
+// As in Phi-3, whose files do not say it.
 TEST(Spm, AddedTokensThatTakeWhiteSpace) {
   for (const bool has_key : {false, true}) {
     SpmExample x;
@@ -199,7 +199,7 @@ TEST(Spm, AddedTokensThatTakeWhiteSpace) {
   }
 }
 
-// Of Mistral v0.3: before the text only, and not before a space.
+// Mistral v0.3 puts a space only before the text, and not before a space.
 TEST(Spm, SpaceBeforeTheFirstWord) {
   SpmExample x;
   x.spec.more.Add("tokenizer.pronk.space_prefix", "first");

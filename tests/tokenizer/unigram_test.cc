@@ -76,7 +76,7 @@ TEST(Unigram, FindsSpecialTokensAndPieces) {
   EXPECT_EQ(tokenizer->vocab().unk, 3);
 }
 
-// What opening the file with this table says, or reading texts by it.
+// The message of opening the file with this table, or of reading texts with it.
 std::string ErrorWith(const std::vector<uint8_t>& charsmap) {
   const gguf::File good = Open();
   gguf::Writer writer;

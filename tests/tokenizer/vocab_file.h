@@ -15,12 +15,12 @@ namespace test {
 
 using Ids = std::vector<TokenId>;
 
-// A text alone, without the tokens around it.
+// Encodes only the text, without the tokens around it.
 inline constexpr tokenizer::EncodeOptions kPlain = {.add_special = false};
 // Stands for a space in the tokens of SPM, WordPiece and others: U+2581.
 inline const std::string kMark = "\u2581";
 
-// An open vocabulary. Throws what Tokenizer::Create throws.
+// An open vocabulary. Throws as Tokenizer::Create.
 class VocabFile {
  public:
   explicit VocabFile(const VocabSpec& spec) : file_(Write(spec)) {

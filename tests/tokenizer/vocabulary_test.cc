@@ -1,4 +1,4 @@
-// What a file may say about its vocabulary, and what it may not.
+// Valid and invalid vocabularies of a file.
 #include "tokenizer/vocabulary.h"
 
 #include <gtest/gtest.h>
@@ -158,7 +158,7 @@ TEST(Vocabulary, SuppressedAndFurtherEnds) {
   EXPECT_TRUE(vocab.IsEog(2));
 }
 
-// More tokens than rows of the embedding: those of no text are cut off.
+// More tokens than rows of the embedding: tokens without text are cut off.
 TEST(Vocabulary, CutsSurplusTokens) {
   VocabSpec spec = SpmSpec();
   spec.Add("<image>", 0, TokenType::kControl);
@@ -267,8 +267,8 @@ TEST(Vocabulary, NoTurnMarker) {
   EXPECT_EQ(VocabFile(spec)->vocab().eot, -1);
 }
 
-// What the vocabularies of a family have of control tokens, and which of them end a generation
-// although the file names no eos.
+// The control tokens in the vocabularies of a family, and the ones that end a generation although
+// the file names no eos.
 struct FamilyMarkers {
   std::string name, control, end, eot;
 };

@@ -53,8 +53,8 @@ void ModernBert(const Keys& keys, Config& config) {
   }
   SetLocalBase(keys, Unscaled(config.ropes[0]), 10000, config);
   SeeBothWays(keys, config);
-  // "gelu" is the form with tanh, as llama.cpp computes it. Our converter has a name for GELU
-  // itself.
+  // "gelu" is the form with tanh, as llama.cpp computes it. Our converter has another name for
+  // exact GELU.
   const std::string_view name = keys.StringOr("hidden_activation", "");
   const bool is_silu = name == "silu" || name == "swish" || name == "swiglu";
   const bool is_erf = name == "gelu_erf";
@@ -109,7 +109,7 @@ constexpr TensorRule kBert[] = {
     {".mlp.router.layer", ".ffn_gate_inp"},
     {".mlp.experts.mlp.w1", ".ffn_up_exps.weight", kByExpert},
     {".mlp.experts.mlp.w2", ".ffn_down_exps.weight", kByExpertTransposed},
-    {".mlp.experts.bias", ""},  // readers do not know it
+    {".mlp.experts.bias", ""},  // readers lack it
     // ModernBERT's names.
     {"embeddings.tok_embeddings", "token_embd"},
     {"embeddings.norm", "token_embd_norm"},
@@ -183,8 +183,7 @@ void Bert(OutModel& model) {
 
 void EuroBert(OutModel& model) { model.Bool("attention.causal", false); }
 
-// Its authors' config.json has room for four times the positions of the training, transformers'
-// has not.
+// Its authors' config.json has four times the positions of the training; transformers' does not.
 void Nomic(OutModel& model) {
   const Fields& config = model.config;
   WithTypes(model);
@@ -211,7 +210,7 @@ void ModernBert(OutModel& model) {
   if (model.Gives("pooling_type") && config.TextOr("classifier_pooling", "cls") != "mean")
     config.Fail("classifier_pooling", "expected mean in a model that scores texts");
   model.Float("rope.freq_base_swa", LocalBase(config, "local_rope_theta"));
-  // Readers take "gelu", and what they do not know, for GELU's form with tanh.
+  // Readers take "gelu" and unknown activations for GELU's form with tanh.
   const std::string name = config.TextOr("hidden_activation", "gelu");
   const bool is_tanh = name == "gelu_new" || name == "gelu_pytorch_tanh";
   if (!is_tanh && name != "gelu" && name != "silu") {
@@ -220,7 +219,7 @@ void ModernBert(OutModel& model) {
   }
   model.Text("hidden_activation", is_tanh ? "gelu" : name == "gelu" ? "gelu_erf" : name);
   if (!model.Gives("pooling_type")) return;
-  // Scores have GELU as the layers have, or in layers with SiLU its form with tanh, 1e-7 off.
+  // Scores use the layers' GELU or, if layers use SiLU, its form with tanh, which is 1e-7 off.
   const std::string of_scores = config.TextOr("classifier_activation", "gelu");
   if (!of_scores.starts_with("gelu") || (name != "silu" && of_scores != name))
     config.Fail("classifier_activation", "expected ", name == "silu" ? "gelu" : name);
@@ -228,7 +227,7 @@ void ModernBert(OutModel& model) {
 
 constexpr KeyValue kGeluDefault[] = {{"hidden_act", 0, "gelu"}};
 
-// GELU of networks without a gate is its form with tanh where no key says what it is.
+// GELU of networks without a gate is the form with tanh if no key says otherwise.
 constexpr Traits kSumNorms = {.norms = kNormsOfSums, .layer_norm = true},
                  kSumNormsUngated = {.norms = kNormsOfSums,
                                      .layer_norm = true,
@@ -255,7 +254,7 @@ constexpr Family kBertRows[] = {
      .complete_config = NomicBert,
      .hf = {.names = {"NomicBertModel"},
             .experts = HasExperts::kNone,
-            .activation = "",  // under one of two names
+            .activation = "",  // it has one of two names
             .tensors = {kBert},
             .keys = {kBertKeys},
             .only = kNomicOnly,
@@ -296,7 +295,7 @@ constexpr Family kBertRows[] = {
      .complete_config = ModernBert,
      .hf = {.names = {"ModernBertModel", "ModernBertForSequenceClassification"},
             .rope_theta = 160000,
-            .activation = "",  // one of several
+            .activation = "",  // it has one of several names
             .tensors = {kBert},
             .keys = {kBertKeys},
             .defaults = kModernDefaults,

@@ -23,7 +23,7 @@ using enum Order;
 constexpr size_t kGlmFlashVocabulary = 154880;
 constexpr uint64_t kMaxLatentLength = 1u << 12;  // real files have 512
 
-// Attention on latent vectors. Of a head's key n numbers are shared by all heads.
+// Attention on latent vectors. All heads share n numbers of their keys.
 void SetLatent(const Keys& keys, size_t n, LayerPlan& layer) {
   layer.latent_length = keys.Count("attention.kv_lora_rank", kMaxLatentLength);
   layer.head_key_length = keys.Count("attention.key_length_mla", kMaxStateHeads);
@@ -56,7 +56,7 @@ void DeepSeek2(const Keys& keys, Config& config) {
   const double multiplier = std::exchange(rope.log_multiplier, 0);
   if (rope.scaling == RopeScaling::kYarn && rope.factor > 1 && scale == 0) {
     growth += 0.1 * (multiplier > 0 ? 10 * multiplier : 1) * std::log(rope.factor);
-    rope.log_multiplier = multiplier > 0 ? 1 : 0;  // then cosines and sines do not grow
+    rope.log_multiplier = multiplier > 0 ? 1 : 0;  // cosines and sines then do not grow
   }
   if (rope.attention_factor != 1 && scale == 0) {  // unknown whether the scale includes it
     keys.Fail("rope.scaling.attn_factor", "expected 1, found ", rope.attention_factor);
@@ -83,7 +83,7 @@ void DeepSeek2(const Keys& keys, Config& config) {
   }
 }
 
-// MiniCPM3 (OpenBMB 2024) has the scales of its one published model where no key says otherwise.
+// MiniCPM3 (OpenBMB 2024) has the scales of its only published model unless keys say otherwise.
 constexpr double kMiniCpmEmbedding = 12, kMiniCpmDepth = 1.4, kMiniCpmBase = 256;
 
 void MiniCpm3(const Keys& keys, Config& config) {
@@ -105,7 +105,7 @@ void MiniCpm3(const Keys& keys, Config& config) {
   }
 }
 
-// Delta nets that decay by channel where there are no key-value heads, else latent attention.
+// Without key-value heads a layer is a delta net that decays by channel, else latent attention.
 RecurrentPlan ReadDeltaNets(const Keys& keys) {
   RecurrentPlan delta;
   delta.n_taps = keys.Count("ssm.conv_kernel", kernels::kMaxTaps);
@@ -132,7 +132,7 @@ void SetDeltaNets(const Keys& keys, RecurrentPlan delta, Config& config) {
     layer.rope_offset = layer.latent_length;
     layer.score_scale = 1 / std::sqrt(static_cast<float>(layer.head_key_length));
   }
-  // Where all layers are delta nets, these have no effect.
+  // If all layers are delta nets, these keys have no effect.
   keys.Ignore("attention.key_length", "attention.value_length", "attention.kv_lora_rank",
               "attention.key_length_mla", "attention.value_length_mla");
 }
@@ -144,7 +144,7 @@ void KimiLinear(const Keys& keys, Config& config) {
   LeaveOutRope(config);
 }
 
-// Ling 3 (inclusionAI 2026): decays have a least value, and heads of attention a gate.
+// Ling 3 (inclusionAI 2026): decays have a least value, and attention heads have a gate.
 void BailingMoe3(const Keys& keys, Config& config) {
   RecurrentPlan delta = ReadDeltaNets(keys);
   const double lowest = keys.Number("kda.gate_lower_bound");
@@ -268,7 +268,7 @@ void AddLatent(OutModel& model) {
 void DeepSeek2(OutModel& model) {
   const Fields& config = model.config;
   AddLatent(model);
-  // Used if the key is missing: only experts chosen by sigmoid have such a bias.
+  // The default if the key is missing: only experts chosen by sigmoid have such a bias.
   const bool biased = std::ranges::any_of(model.folder.tensors(), [](const auto& tensor) {
     return tensor.first.ends_with(".e_score_correction_bias");
   });
@@ -288,7 +288,7 @@ void DeepSeek2(OutModel& model) {
     model.Float("rope.scaling.yarn_log_multiplier", 0.1 * all);
     return;
   }
-  // Readers of such files take the scale of scores from the other keys, but for this one of ours.
+  // Readers compute the scale of scores from the other keys, except for this key of ours.
   const double growth = factor > 1 ? 1 + 0.1 * all * std::log(factor) : 1;
   const double length = static_cast<double>(config.Count("qk_rope_head_dim")) +
                         static_cast<double>(config.Count("qk_nope_head_dim"));

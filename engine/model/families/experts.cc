@@ -1,7 +1,7 @@
-// Families of which every model has experts: OLMoE (Muennighoff et al. 2024), ERNIE 4.5 (Baidu
-// 2025), Ling 2 (bailingmoe2; Ant Group 2025), GLM-4.5 (GLM et al. 2025), MiniMax-M2 (2025),
-// dots.llm1 (Xiaohongshu 2025), K-EXAONE (LG AI Research 2025), Trinity (afmoe; Arcee 2025),
-// MiMo-V2 (Xiaomi 2025), Laguna (Poolside 2026), Step 3.5 (StepFun 2026).
+// Families whose models all have experts: OLMoE (Muennighoff et al. 2024), ERNIE 4.5 (Baidu 2025),
+// Ling 2 (bailingmoe2; Ant Group 2025), GLM-4.5 (GLM et al. 2025), MiniMax-M2 (2025), dots.llm1
+// (Xiaohongshu 2025), K-EXAONE (LG AI Research 2025), Trinity (afmoe; Arcee 2025), MiMo-V2 (Xiaomi
+// 2025), Laguna (Poolside 2026), Step 3.5 (StepFun 2026).
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -31,7 +31,7 @@ void Glm4Moe(const Keys& keys, Config& config) {
 
 void ExaoneMoe(const Keys&, Config& config) { SetSharedExperts(1, config); }
 
-// The rope of layers with a window: not stretched, and the length that the file has for them.
+// The RoPE of layers with a window: not stretched, with the length that the file has for them.
 RopeConfig LocalRope(const Keys& keys, const Config& config) {
   RopeConfig local = Unscaled(config.ropes[0]);
   local.divided = false;
@@ -59,7 +59,7 @@ void Laguna(const Keys& keys, Config& config) {
   SetSharedExperts(has_width ? 1 : n_shared, config);
 }
 
-// Limits of SwiGLU, one for each layer; 0: none.
+// Limits of SwiGLU, one for each layer; 0: no limit.
 std::vector<float> ReadLimits(const Keys& keys, const std::string& key, size_t n) {
   std::vector<float> limits(n, INFINITY);
   if (!keys.Has(key)) return limits;
@@ -71,7 +71,7 @@ std::vector<float> ReadLimits(const Keys& keys, const std::string& key, size_t n
   return limits;
 }
 
-// Layers without a window rotate half of what the others do.
+// Layers without a window rotate half as many numbers as layers with one.
 void Step35(const Keys& keys, Config& config) {
   const size_t n = config.n_layers();
   SetListedWindows(keys, config);
@@ -198,7 +198,7 @@ void Hy3(OutModel& model) {
   model.Bool("expert_weights_norm", true);
 }
 
-// Layers with windows have their own rope. The first of every four has none.
+// Layers with windows have their own RoPE. The first of every four has no window.
 void Laguna(OutModel& model) {
   const Fields& config = model.config;
   const std::vector<bool> local = LayersOfType(model, "sliding_attention");
@@ -226,7 +226,7 @@ void MiMo2(OutModel& model) {
     for (const int32_t slides : WholeNumbers(config, "hybrid_layer_pattern", model.n_layers()))
       local.push_back(slides != 0);
   }
-  model.Without("leading_dense_block_count");  // readers see it by the tensors
+  model.Without("leading_dense_block_count");  // readers see the number by the tensors
   AddLeadingDense(model);
   model.Float("rope.freq_base_swa", LocalBase(config, "swa_rope_theta"));
   // The published files have both, with one value; transformers reads the first.
@@ -257,7 +257,7 @@ void Step35(OutModel& model) {
     local.push_back(type == "sliding_attention");
   }
   if (local.size() < model.n_layers()) config.Fail("layer_types", "expected one for each layer");
-  local.resize(n);  // blocks that predict further tokens may have none
+  local.resize(n);  // blocks that predict further tokens may lack a value
   model.PerLayer("attention.sliding_window_pattern", local);
   AddByLayer("attention.head_count", local, others.CountOr("num_attention_heads", n_heads), n_heads,
              model);
@@ -287,7 +287,7 @@ constexpr HfClass kGlm4MoeClasses[] = {{.names = {"SolarOpenForCausalLM"},
                                         .rope_theta = 1e6,
                                         .defaults = kSolarDefaults,
                                         .add_keys = SolarOpen}};
-// It has nothing that dots.llm1 has not.
+// It adds nothing to dots.llm1.
 constexpr HfClass kHy3Class[] = {{.names = {"HYV3ForCausalLM"},
                                   .chooses_by_sigmoid = true,
                                   .rope_theta = 11158840,

@@ -1,4 +1,4 @@
-// Reads the keys that mean the same in several lineages: windows, rope, routers, Mamba-2.
+// Reads keys that several lineages share: windows, RoPE, routers, Mamba-2.
 #include "engine/model/families/families.h"
 
 #include <algorithm>
@@ -104,8 +104,8 @@ bool CheckSections(const Keys& keys) {
   keys.Fail("rope.dimension_sections", "expected 0 as the fourth number, found ", sections[3]);
 }
 
-// The heads' slopes are powers: 2^(-bias / n), its square and so on, n being the number of heads if
-// that is a power of two, else the largest one below, and the others are between them.
+// The heads' slopes are 2^(-bias / n), its square and so on. n is the number of heads; if that is
+// no power of two, n is the largest smaller one, and the other slopes lie in between.
 void SetSlopes(double bias, Config& config) {
   const size_t n_heads = config.layers[0].n_heads, n = std::bit_floor(n_heads);
   for (size_t i = 0; i < n_heads; ++i) {
@@ -134,7 +134,7 @@ void SkipNextn(const Keys& keys, Config& config) {
 
 namespace {
 
-// Experts are in groups, of which some are chosen first.
+// Experts are in groups, and some groups are chosen first.
 void ReadGroups(const Keys& keys, Config& config) {
   kernels::Router& router = config.router;
   router.n_groups =

@@ -1,5 +1,5 @@
-// From a file's keys to Config: what several lineages share. folders.h has the other half.
-// They throw gguf::Error (file, key, expected, found).
+// Functions that several lineages share to make a Config of a file's keys. folders.h has the other
+// half. They throw gguf::Error (file, key, expected, found).
 #pragma once
 
 #include <array>
@@ -47,31 +47,31 @@ constexpr kernels::Router kSoftmax{}, kSigmoid{.gate = kernels::Router::Gate::kS
 
 // ---- What Config::Read does for all families, as their rows say.
 
-// Windows, and the rope of layers that have one.
+// Windows, and the RoPE of layers with a window.
 void ReadWindows(const Keys& keys, const Windows& windows, Config& config);
-// How experts are chosen and weighted, and the width of the shared one.
+// How experts are chosen and weighted, and the shared expert's width.
 void ReadRouter(const Keys& keys, const Family& family, Config& config);
 // The blocks after the layers, which predict further tokens and are not needed for text.
 void SkipNextn(const Keys& keys, Config& config);
 
 // ---- For functions of single families.
 
-// The last layer of every `period` (0: none) sees all keys, the others those in the window. A file
-// may name another period, or list the layers that have a window.
+// The last layer of every `period` (0: none) sees all keys, the other layers only the keys in the
+// window. A file may name another period, or list the layers that have a window.
 void SetWindows(const Keys& keys, size_t window, size_t period, Config& config);
-// The layers with a window are those that the file's list has, which it must have.
+// Layers have a window if the file's list says so. The file must have the list.
 void SetListedWindows(const Keys& keys, Config& config);
-// Layers with a window use this rope, with the base that the file has for them.
+// Layers with a window use this RoPE, with the base that the file has for them.
 void SetLocalBase(const Keys& keys, RopeConfig rope, double fallback, Config& config);
 RopeConfig Unscaled(RopeConfig rope);
 // Layers without a window do not rotate.
 void RotateInWindowsOnly(Config& config);
-// Nor does the last layer of every four (Yang et al. 2025, "RoPE to NoPE and back again").
+// The last layer of every four does not rotate (Yang et al. 2025, "RoPE to NoPE and back again").
 void LeaveOutFourthRope(Config& config);
 // Makes attention bidirectional, after windows are set: tokens see as far ahead as back, all or
 // window - 1.
 void SeeBothWays(const Keys& keys, Config& config);
-// ALiBi, in place of rope; `bias` is the exponent of the last head's slope.
+// ALiBi replaces RoPE; `bias` is the exponent of the last head's slope.
 void SetSlopes(double bias, Config& config);
 void LeaveOutRope(Config& config);
 void SetAttentionScale(float scale, Config& config);
@@ -82,14 +82,14 @@ std::array<size_t, 4> ReadSections(const Keys& keys);
 // without them. Returns whether the file has the key.
 bool CheckSections(const Keys& keys);
 
-// The shared expert is `factor` times as wide as the file says, or as the others if it does not.
+// The shared expert is `factor` times as wide as the file says, otherwise as another expert.
 void SetSharedExperts(size_t factor, Config& config);
 
 // The shape of delta nets and Mamba-2; in its keys "groups" are key heads and "steps" heads.
 RecurrentPlan ReadRecurrent(const Keys& keys, size_t inner_size);
 RecurrentPlan ReadMamba2(const Keys& keys);
-// Whether each of n layers is recurrent: all but the last of every `interval`, which a key may
-// replace, unless the file has flags.
+// Whether each of n layers is recurrent: all but the last layer of every `interval`. A key may
+// replace the interval, and the file may have flags instead.
 std::vector<bool> ReadRecurrentLayers(const Keys& keys, size_t interval, size_t n);
 // Makes a layer without attention.
 void SetMixer(Mixer mixer, const RecurrentPlan& recurrent, LayerPlan& layer);

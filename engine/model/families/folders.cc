@@ -1,4 +1,4 @@
-// Writes the keys that several lineages take from config.json in the same way.
+// Writes the keys that several lineages derive from config.json in the same way.
 #include "engine/model/families/folders.h"
 
 #include <algorithm>
@@ -63,7 +63,7 @@ void AddNextn(OutModel& model) {
   model.Uint("block_count", model.n_layers() + n);
 }
 
-// Layers with a window, of which config.json need not say more than where the first is.
+// Layers with a window. config.json may say only where the first one is.
 std::vector<bool> LocalLayers(const OutModel& model) {
   const Fields& config = model.config;
   std::vector<bool> local = LayersOfType(model, "sliding_attention");
@@ -73,7 +73,7 @@ std::vector<bool> LocalLayers(const OutModel& model) {
   return local;
 }
 
-// The base of rope in layers with a window, if it is not what readers take.
+// Writes the base of RoPE in layers with a window, if it differs from the readers' default.
 void AddLocalBase(const Windows& windows, OutModel& model) {
   if (windows.rope != Windows::Rope::kOwnBase && windows.rope != Windows::Rope::kUnscaled) return;
   const Fields rope = model.config.Object("rope_parameters").Object("sliding_attention");

@@ -1,4 +1,4 @@
-// From config.json to a file's keys: what several lineages share. They throw gguf::Error.
+// What several lineages share to make a file's keys of config.json. Functions throw gguf::Error.
 #pragma once
 
 #include <cstddef>
@@ -29,29 +29,29 @@ inline constexpr KeyRule kMixerKeys[] = {
     {"mamba_n_heads", "ssm.time_step_rank"},
 };
 
-// For each layer, whether layer_types gives it this name; empty if config.json has no such list.
-// Throws gguf::Error if the list has another length.
+// Whether layer_types gives each layer this name; empty if config.json has no such list. Throws
+// gguf::Error if the list has another length.
 std::vector<bool> LayersOfType(const OutModel& model, std::string_view type);
-// The base of rope in layers with a window, under this key or with that of the others.
+// The base of RoPE in layers with a window, under this key or beside the other layers' base.
 double LocalBase(const Fields& config, std::string_view key);
 // Throws gguf::Error unless only the last (or first) of every `period` layers sees all positions.
 void ExpectPeriod(const OutModel& model, size_t period, bool first = false);
-// Writes the window's length, and which layers have it unless readers take that from the family.
+// Writes the window's length, and which layers have it unless readers know that from the family.
 void AddWindows(const Windows& windows, OutModel& model);
 // Writes that list for readers that assume no windows at all, and says so in a note.
 void AddWindowsAsList(OutModel& model);
-// How experts are chosen: by softmax or by sigmoid, as `fallback` says where config.json does not.
-// True for sigmoid.
+// Writes how experts are chosen, by softmax or by sigmoid; `fallback` counts if config.json does
+// not say. Returns true for sigmoid.
 bool AddGating(bool fallback, OutModel& model);
-// The number of blocks after the layers, which config.json does not always have. Adds block_count.
+// The number of blocks after the layers, which config.json may lack. Adds block_count.
 void AddNextn(OutModel& model);
-// The number of dense layers before those with experts, if mlp_layer_types lists them. Throws
-// gguf::Error if others are dense.
+// Adds the number of dense layers before the layers with experts, if mlp_layer_types lists them.
+// Throws gguf::Error if other layers are dense.
 void AddLeadingDense(OutModel& model);
-// A number for the layers that are chosen, and one for the others.
+// Adds a list: of_chosen for the chosen layers, of_others for other layers.
 void AddByLayer(std::string_view key, const std::vector<bool>& chosen, uint64_t of_chosen,
                 uint64_t of_others, OutModel& model);
-// Key-value heads of layers with attention, 0 for the others.
+// Adds the numbers of key-value heads: 0 in layers without attention.
 void AddHeads(const std::vector<bool>& is_attention, OutModel& model);
 // A list of n non-negative integers.
 std::vector<int32_t> WholeNumbers(const Fields& config, std::string_view key, size_t n);

@@ -21,8 +21,8 @@ namespace {
 
 // ---- What a file means.
 
-// The attention scale is 1 / sqrt(key_length), except in the largest model of each generation,
-// which is recognized by its number of layers; or a key has it.
+// The attention scale is 1 / sqrt(key_length), unless a key gives it. The largest model of each
+// generation, recognized by its number of layers, has another scale.
 void SetLargestScale(const Keys& keys, size_t n_layers_of_largest, Config& config) {
   if (keys.PositiveUnlessZero("attention.scale", 0) > 0) return;
   if (config.layers.size() != n_layers_of_largest) return;
@@ -74,9 +74,9 @@ void GemmaEmbedding(const Keys& keys, Config& config) {
 
 void Gemma3n(const Keys& keys, Config& config) {
   constexpr size_t kPeriod = 5, kFirstShared = 20, kSparse = 10;
-  constexpr float kSparsity = 1.6448533535f;  // 5% of a normal distribution are above it
+  constexpr float kSparsity = 1.6448533535f;  // 5% of a normal distribution lie above
   const size_t n_layers = config.n_layers();
-  // Files have keys for these constants, but the engines that wrote them do not read the keys.
+  // Files have keys for these constants, but the writers of the files do not read the keys.
   Expect(keys, "altup.active_idx", 0);
   Expect(keys, "altup.num_inputs", 4);
   Expect(keys, "attention.shared_kv_layers", n_layers - std::min(n_layers, kFirstShared));
@@ -115,7 +115,7 @@ std::vector<size_t> Gemma4Layers(const Keys& keys, Config& config) {
   const size_t key_length = keys.Count("attention.key_length_swa", kMaxStateLength);
   const size_t value_length =
       keys.CountOr("attention.value_length_swa", key_length, kMaxStateLength);
-  // Where there are experts, too, these widths are of the dense network beside them.
+  // If there are experts, too, these are the widths of the dense network beside them.
   const auto ffn_lengths = keys.PerLayer("feed_forward_length", n_layers, 1, kMaxLength);
   for (size_t i = 0; i < n_layers; ++i) {
     LayerPlan& layer = config.layers[i];
@@ -133,7 +133,7 @@ std::vector<size_t> Gemma4Layers(const Keys& keys, Config& config) {
   return slides;
 }
 
-// Late layers use the keys and values of the last sliding or full layer that has its own.
+// Late layers use the keys and values of the last sliding (or full) layer that has its own.
 void Gemma4(const Keys& keys, Config& config) {
   const std::vector<size_t> slides = Gemma4Layers(keys, config);
   const size_t n_layers = config.n_layers();
@@ -237,7 +237,7 @@ constexpr KeyValue kGemma3Defaults[] = {
     {"vocab_size", 262208},     {"max_position_embeddings", 131072}, {"rms_norm_eps", 1e-6},
     {"sliding_window", 4096}};
 
-// Readers take Gemma's attention scale from the head's length, but for the largest model's.
+// Readers compute Gemma's attention scale from the head's length, except the largest model's.
 void AddGemmaScale(OutModel& model, uint64_t n_layers_of_largest) {
   const Fields& config = model.config;
   const bool largest = model.n_layers() == n_layers_of_largest;
@@ -344,7 +344,7 @@ void Gemma4(OutModel& model) {
   model.Uint("attention.shared_kv_layers", n_shared);
   model.Uint("embedding_length_per_layer_input", config.UintOr("hidden_size_per_layer_input", 0));
   AddGemmaLayers(model);
-  // In layers without a window only the first pairs rotate, the others 1e30 times slower.
+  // In layers without a window the first pairs rotate; the other pairs rotate 1e30 times slower.
   const double part = model.rope().ShareOr("partial_rotary_factor", 1);
   const auto n_rotated =
       static_cast<size_t>(std::floor(part * static_cast<double>(full_length) / 2));

@@ -52,7 +52,7 @@ constexpr Traits kGptLearned = {
     .layer_norm = true, .activation = kernels::Activation::kGeluAlone, .learned_positions = true};
 constexpr Traits kGptParallel = {
     .layer_norm = true, .parallel = true, .activation = kernels::Activation::kGeluAlone};
-// Norms of heads, where the file has them.
+// Norms of heads, if the file has them.
 constexpr Traits kGptHeadNorms = {.layer_norm = true,
                                   .qk_norm = QkNorm::kHeadBeforeRope,
                                   .qk_norm_optional = true,
@@ -238,7 +238,7 @@ void WithoutRope(OutModel& model) {
 
 void Olmo(OutModel& model) { model.Float("attention.layer_norm_epsilon", 1e-5); }
 
-// max_position_embeddings of the first Command R is smaller than what it was trained for.
+// The first Command R's max_position_embeddings is smaller than its training context.
 void CommandRLength(OutModel& model) {
   if (model.config.Has("model_max_length"))
     model.Uint("context_length", model.config.Count("model_max_length"));
@@ -290,7 +290,7 @@ void Bloom(OutModel& model) {
   model.Float("attention.max_alibi_bias", 8);
 }
 
-// Hugging Face's class has ALiBi whatever its keys say, and no other softmax_scale than usual.
+// Hugging Face's class always has ALiBi, and only the usual softmax_scale, whatever its keys say.
 void Mpt(OutModel& model) {
   const Fields attention = model.config.Object("attn_config");
   WithoutRope(model);
@@ -300,7 +300,7 @@ void Mpt(OutModel& model) {
   if (attention.Has("softmax_scale")) {
     model.Float("attention.scale", attention.Number("softmax_scale"));
   }
-  model.Without("logit_scale");  // nor is it read there
+  model.Without("logit_scale");  // the class does not read it either
 }
 
 // Positions begin with the third row.
@@ -314,7 +314,7 @@ void Opt(OutModel& model) {
     config.Fail("word_embed_proj_dim", "expected as hidden_size");
 }
 
-// Positions are sines and cosines, which become a table like that of GPT-2.
+// Positions are sines and cosines, which become a table as in GPT-2.
 void Xglm(OutModel& model) {
   constexpr uint64_t kBefore = 2, kMostNumbers = uint64_t{1} << 28;
   const Fields& config = model.config;
@@ -340,7 +340,7 @@ void Xglm(OutModel& model) {
     model.Float("embedding_scale", std::sqrt(static_cast<double>(width)));
 }
 
-// Rows of positions begin with the third, as OPT's.
+// Positions begin with the third row, as in OPT.
 void BioGpt(OutModel& model) {
   const Fields& config = model.config;
   WithoutRope(model);

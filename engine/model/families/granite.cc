@@ -1,6 +1,6 @@
 // Granite (IBM, 2024 and 2025): llama with four scales (of embeddings, attention, block outputs,
-// logits; after Yang et al. 2022, "Tensor Programs V"), dense or with experts. Granite 4 ("hybrid")
-// has Mamba-2 (Dao and Gu 2024) in most layers, and attention without rope in the others.
+// logits; after Yang et al. 2022, "Tensor Programs V"), dense or with experts. In Granite 4
+// ("hybrid") most layers have Mamba-2 (Dao and Gu 2024), the rest attention without RoPE.
 
 #include <algorithm>
 #include <cmath>
@@ -24,7 +24,7 @@ void Granite(const Keys& keys, Config& config) {
   if (!keys.BoolOr("rope.scaling.finetuned", true)) LeaveOutRope(config);
 }
 
-// MiniCPM (Hu et al. 2024), the same before Granite; older files have no keys for its scales.
+// MiniCPM (Hu et al. 2024) had such scales before Granite; older files have no keys for them.
 void MiniCpm(const Keys& keys, Config& config) {
   const auto layers = static_cast<double>(config.n_layers()),
              width = static_cast<double>(config.embedding_length);
@@ -80,7 +80,7 @@ constexpr TensorRule kGraniteDense[] = {
     {".shared_mlp.output_linear", ".ffn_down"},
 };
 
-// Bamba (IBM 2024) is a Granite 4 with a dense network and rope of half of a head.
+// Bamba (IBM 2024) is a Granite 4 with a dense network and RoPE on half of a head.
 constexpr TensorRule kBamba[] = {
     {"model.final_layernorm", "output_norm"}, {".pre_ff_layernorm", ".ffn_norm"},
     {".feed_forward.gate_proj", ".ffn_gate"}, {".feed_forward.up_proj", ".ffn_up"},
@@ -149,7 +149,7 @@ void Bamba(OutModel& model) {
   AddMamba(attends, model);
 }
 
-// Each layer has a base of its own in config.json, or 0 where it does not rotate.
+// Each layer has its own base in config.json, or 0 if it does not rotate.
 void GraniteWindows(OutModel& model) {
   const Fields& config = model.config;
   std::vector<bool> local = LayersOfType(model, "sliding_attention"), rotates;
@@ -210,7 +210,7 @@ constexpr HfClass kHybridClasses[] = {
 
 constexpr HfClass kGraniteWindowsClass = {.names = {"GraniteSWAForCausalLM"},
                                           .pairs_halves = true,
-                                          .has_windows = false,  // by GraniteWindows()
+                                          .has_windows = false,  // GraniteWindows() writes them
                                           .tensors = {kSinks},
                                           .keys = {kGraniteKeys},
                                           .defaults = kGraniteWindowsDefaults,

@@ -1,5 +1,5 @@
-// LFM2 (Liquid AI 2025): most layers are gated short convolutions, the others attention. Its
-// experts are chosen by sigmoids with a bias, as DeepSeek-V3's are.
+// LFM2 (Liquid AI 2025): most layers are gated short convolutions, the rest attention. Experts are
+// chosen by sigmoids with a bias, as in DeepSeek-V3.
 
 #include <vector>
 

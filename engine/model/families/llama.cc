@@ -34,7 +34,7 @@ void Nanbeige(const Keys& keys, Config& config) {
   config.norm_between_runs = !keys.BoolOr("skip_loop_final_norm", false);
 }
 
-// Only the model of 40 layers has ALiBi, with 8 as in BLOOM.
+// Only the model of 40 layers has ALiBi, with the exponent 8 as in BLOOM.
 constexpr size_t kBaichuan13Layers = 40;
 void Baichuan(const Keys&, Config& config) {
   if (config.n_layers() == kBaichuan13Layers) SetSlopes(8, config);
@@ -113,8 +113,8 @@ void Mistral3(OutModel& model) {
   }
 }
 
-// Llama's own class has no windows; Mistral 7B v0.1 was trained with one of 4096 in all layers, CWM
-// with one in most. Helium pairs neighbours, as the file does.
+// Llama's own class has no windows. Mistral 7B v0.1 was trained with a window of 4096 in all
+// layers, CWM with windows in most. Helium pairs neighbours, as the file does.
 constexpr HfClass kLlamaClasses[] = {
     {.names = {"MistralForCausalLM", "MinistralForCausalLM"},
      .pairs_halves = true,

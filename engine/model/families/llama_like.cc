@@ -1,4 +1,4 @@
-// Families that differ from Llama in a step or two, one row for each author: Phi-3 (Abdin et al.
+// Families that differ from Llama in a step or two, a row for each author: Phi-3 (Abdin et al.
 // 2024), gpt-oss (OpenAI 2025), OLMo 2 and 3 (OLMo et al. 2025), GLM-4 (GLM et al. 2024), BitNet
 // (Ma et al. 2025), ERNIE 4.5 (Baidu 2025), Hunyuan dense (Tencent 2025), EXAONE 4 (LG AI Research
 // 2025), Seed-OSS (ByteDance 2025), Command R7B, A and A+ (Cohere 2024 to 2026), Apertus (Swiss AI
@@ -23,14 +23,14 @@ using enum Order;
 
 // ---- What a file means.
 
-// Models that also read images (GLM-4.6V-Flash) have their rows of q and k in the order of halves.
+// In models that also read images (GLM-4.6V-Flash), q and k have their rows in the order of halves.
 void Glm4(const Keys& keys, Config& config) {
   if (CheckSections(keys)) config.ropes[0].pairs = kHalves;
 }
 
 void Ernie45(const Keys& keys, Config&) { CheckSections(keys); }
 
-// Models older than 2B4T lack this key; bitnet.cpp has other names for the newer ones.
+// Models older than 2B4T lack this key; bitnet.cpp has other names for newer models.
 void BitNet(const Keys& keys, Config& config) {
   const char* const fallback = config.architecture == "bitnet" ? "silu" : "relu2";
   const std::string_view activation = keys.StringOr("hidden_activation", fallback);
@@ -44,7 +44,7 @@ void BitNet(const Keys& keys, Config& config) {
 void Hunyuan(const Keys& keys, Config& config) {
   const auto length = static_cast<double>(config.layers[0].key_length);
   const double alpha = keys.PositiveUnlessZero("rope.scaling.alpha", 1);
-  keys.Ignore("expert_shared_count");  // relatives with experts have it
+  keys.Ignore("expert_shared_count");  // related families with experts have this key
   if (length > 2) config.ropes[0].base *= std::pow(alpha, length / (length - 2));
 }
 
@@ -162,7 +162,7 @@ constexpr TensorRule kExaone[] = {
 constexpr std::pair<std::string_view, std::string_view> kExaoneNames[] = {
     {"num_layers", "num_hidden_layers"}};
 
-// PLaMo's queries are in the order of the groups of key-value heads; in files neighbours share one.
+// PLaMo orders queries by the position in their group; in files, neighbours share a key-value head.
 void Plamo(OutModel& model) {
   Shapes& shapes = model.shapes;
   const uint64_t n_shared = model.config.Count("n_shared_head");
@@ -180,7 +180,7 @@ constexpr TensorRule kPlamo[] = {
     {".self_attn.o_proj", ".attn_output", kValueHeadColumns},
 };
 
-// It rotates by negative angles, which is the same with the halves of heads exchanged.
+// It rotates by negative angles, which equals exchanging the halves of heads.
 void NanoChat(OutModel& model) { model.shapes.head = model.head_dim(); }
 
 constexpr TensorRule kNanoChat[] = {
@@ -239,7 +239,7 @@ void Hunyuan(OutModel& model) {
   model.Float("rope.scaling.factor", 1);
 }
 
-// A number, or a list that has it for each layer.
+// A number, or a list with this number for each layer.
 uint64_t SameInAll(const Fields& config, std::string_view key) {
   const std::vector<double> found = config.Numbers(key);
   const bool same = std::ranges::adjacent_find(found, std::ranges::not_equal_to()) == found.end();
@@ -277,7 +277,7 @@ void Apertus(OutModel& model) {
   }
 }
 
-// Only the large model has windows, in three of four layers, by what readers assume.
+// Only the large model has windows; readers assume them in three of four layers.
 void Exaone4(OutModel& model) {
   const bool has_window = model.config.UintOr("sliding_window", 0) > 0;
   if (!has_window && model.n_layers() == 64)
@@ -333,8 +333,7 @@ constexpr Family kLlamaLikeRows[] = {
     {.name = "phi3",
      .windows = {Windows::When::kIfListed},
      .hf = {.names = {"Phi3ForCausalLM"}, .tensors = {kPhi3}, .keys = {kPhi3Keys}}},
-    // The published models do not round YaRN's two dimensions, which files of llama.cpp's converter
-    // do not say.
+    // The published models do not round YaRN's two dimensions, but llama.cpp's files do not say so.
     {.name = "gpt-oss",
      .traits = {.norms = kFfnNormIsPostAttention,
                 .activation = kernels::Activation::kSwigluOai,
@@ -349,7 +348,7 @@ constexpr Family kLlamaLikeRows[] = {
             .tensors = {kGptOss},
             .keys = {kGptOssKeys},
             .only = kGptOssOnly}},
-    // OLMo 2 has no window, OLMo 3 has one.
+    // OLMo 2 has no window; OLMo 3 has one.
     {.name = "olmo2",
      .traits = {.norms = kPostNorms,
                 .qk_norm = QkNorm::kAllBeforeRope,
@@ -380,7 +379,7 @@ constexpr Family kLlamaLikeRows[] = {
             .rope_theta = 5e5,
             .tensors = {kExaone},
             .renamed = kExaoneNames}},
-    // nanochat (Karpathy 2025): norms have no weights, and the embedding has one, too.
+    // nanochat (Karpathy 2025): norms have no weights; the embedding has a norm, too.
     {.name = "nanochat",
      .traits = {.norms = {.embedding = "token_embd_norm"},
                 .norm_weights = false,
@@ -441,7 +440,7 @@ constexpr Family kLlamaLikeRows[] = {
      .dense_layers = DenseLayers::kLeading,
      .complete_config = Cohere2Moe,
      .hf = {.names = {"Cohere2MoeForCausalLM"},
-            .has_windows = false,  // by Cohere2Moe()
+            .has_windows = false,  // Cohere2Moe() reads them
             .tied = true,
             .defaults = kCohere2MoeDefaults,
             .add_keys = Cohere2Moe}},

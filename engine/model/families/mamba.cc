@@ -40,12 +40,12 @@ void FalconH1(const Keys& keys, Config& config) {
     layer.recurrent = ReadMamba2(keys);
   }
   config.ropes[0].divided = false;
-  for (LayerPlan& layer : config.layers)  // whatever a key says
+  for (LayerPlan& layer : config.layers)  // even if a key says otherwise
     layer.score_scale = 1 / std::sqrt(static_cast<float>(layer.key_length));
 }
 
-// Head j of n forgets at the rate 2^(-8 (j + 1) / n), later layers less. Norms of blocks' inputs
-// replace the stream.
+// Head j of n fades at the rate 2^(-8 (j + 1) / n), more slowly in later layers. Norms of blocks'
+// inputs replace the stream.
 void MiniMax01(const Keys& keys, Config& config) {
   config.stream_scale = static_cast<float>(keys.Positive("residual_scale"));
   config.residual_scale = 1;
@@ -108,7 +108,7 @@ constexpr TensorRule kMiniMax01[] = {
     {".self_attn.norm", ".attn_norm_2"},
     {".self_attn.output_gate", ".attn_gate"},
     {".self_attn.out_proj", ".attn_output"},
-    // From the numbers of layers and heads.
+    // Computed from the numbers of layers and heads.
     {".self_attn.slope_rate", ""},
     {".self_attn.query_decay", ""},
     {".self_attn.key_decay", ""},
@@ -177,8 +177,8 @@ void Jamba(OutModel& model) {
   for (const char* const key : {"expert_count", "expert_used_count"}) model.Without(key);
 }
 
-// A file has one scale of the stream. The authors rotate a part of each head, which transformers'
-// class cannot.
+// A file has one scale of the stream. The authors' code rotates a part of each head, which
+// transformers' class cannot.
 void MiniMax01(OutModel& model) {
   const Fields& config = model.config;
   std::vector<bool> recurrent = LayersOfType(model, "linear_attention");

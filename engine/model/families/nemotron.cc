@@ -1,5 +1,5 @@
-// Nemotron-H (NVIDIA 2025, arXiv 2504.03624): each layer is one thing, Mamba-2, attention without
-// rope or a feed-forward network with squared ReLU; Nemotron 3 has experts there.
+// Nemotron-H (NVIDIA 2025, arXiv 2504.03624): each layer is only Mamba-2, attention without RoPE,
+// or a feed-forward network with squared ReLU. In Nemotron 3 the networks are experts.
 
 #include <algorithm>
 #include <string>

@@ -1,6 +1,6 @@
 // Qwen: Qwen2 (Yang et al. 2024) has biases of q, k and v, Qwen3 (Yang et al. 2025) norms of query
-// and key heads; both have relatives with experts and relatives that read images (Qwen2-VL,
-// Qwen3-VL; Bai et al. 2025), of which text runs here. In Qwen3-Next (2025) and Qwen3.5 (2026)
+// and key heads. Both have variants with experts, and variants that read images (Qwen2-VL,
+// Qwen3-VL; Bai et al. 2025), whose text part runs here. In Qwen3-Next (2025) and Qwen3.5 (2026)
 // three of four layers are gated delta nets (Yang et al. 2024), and attention's output is gated.
 #include <algorithm>
 #include <array>
@@ -36,13 +36,13 @@ void Qwen2Moe(const Keys& keys, Config& config) {
   QwenExperts(keys, config);
 }
 
-// Ollama's files may lack the sections of relatives that read images: all pairs rotate.
+// Ollama's files of models that read images may lack the sections: all pairs rotate.
 void Qwen2Vl(const Keys& keys, Config& config) {
   if (keys.Has("rope.dimension_sections")) config.ropes[0].sections = ReadSections(keys);
   config.ropes[0].sections_in_turn = false;
 }
 
-// In text, time, height and width have one position; pairs that belong to none do not rotate.
+// In text, time, height and width have one position; pairs outside the sections do not rotate.
 void SetSections(const Keys& keys, Config& config) {
   config.ropes[0].sections = ReadSections(keys);
   if (config.ropes[0].sections == std::array<size_t, 4>{}) {
@@ -52,7 +52,7 @@ void SetSections(const Keys& keys, Config& config) {
 
 void Qwen3Vl(const Keys& keys, Config& config) {
   if (keys.Has("rope.dimension_sections")) SetSections(keys, config);
-  keys.Ignore("n_deepstack_layers");  // rows of images that the first layers get
+  keys.Ignore("n_deepstack_layers");  // image rows for the first layers
   if (config.n_experts_used > 0) QwenExperts(keys, config);
 }
 
@@ -96,7 +96,7 @@ constexpr KeyValue kMellumDefaults[] = {{"norm_topk_prob", 1}, {"sliding_window"
 constexpr KeyValue kQwenMoeDefaults[] = {
     {"use_sliding_window", 0}, {"max_window_layers", 28}, {"norm_topk_prob", 0}};
 
-// The shared expert; the others in one stack, unless they are stored one by one.
+// The shared expert; the routed experts, in one stack or one by one.
 constexpr TensorRule kQwenExperts[] = {
     {".mlp.shared_expert.gate_proj", ".ffn_gate_shexp"},
     {".mlp.shared_expert.up_proj", ".ffn_up_shexp"},
@@ -148,7 +148,7 @@ constexpr KeyRule kDeltaNetKeys[] = {
     {"full_attention_interval", "full_attention_interval"},
 };
 
-// How Qwen3-Reranker is asked, in the form that readers know.
+// Qwen3-Reranker's prompt, in the form that readers expect.
 constexpr std::string_view kRerankTemplate =
     "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and "
     "the Instruct provided. Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n"
@@ -156,11 +156,11 @@ constexpr std::string_view kRerankTemplate =
     "answer the query\n<Query>: {query}\n<Document>: {document}<|im_end|>\n"
     "<|im_start|>assistant\n<think>\n\n</think>\n\n";
 
-// Only a folder's texts tell a reranker. Of the output matrix it needs the rows of its two answers.
+// Only a folder's texts show a reranker. Of the output matrix it needs only its two answers' rows.
 void Qwen3(OutModel& model) {
   const std::string path = std::filesystem::path(model.folder.path() + "/.").lexically_normal();
   const std::string readme = "\n" + model.folder.Text("README.md").value_or("");
-  const size_t heading = std::min(readme.find("\n# "), readme.size());  // the first
+  const size_t heading = std::min(readme.find("\n# "), readme.size());  // the first heading
   const std::string texts = "# " + std::filesystem::path(path).parent_path().filename().string() +
                             readme.substr(heading, readme.find('\n', heading + 1) - heading);
   const auto same = [](char a, char b) { return std::tolower(static_cast<uint8_t>(a)) == b; };
@@ -175,7 +175,7 @@ void Qwen3(OutModel& model) {
   model.keys.Add("tokenizer.chat_template.rerank", kRerankTemplate);
 }
 
-// Without such a list all pairs rotate, as they do with one that covers them.
+// Without such a list all pairs rotate, as with a list that covers all pairs.
 void AddSections(OutModel& model) {
   if (!model.rope().Has("mrope_section")) {
     const double part = model.rope().ShareOr("partial_rotary_factor", model.rotary_part);
@@ -190,7 +190,7 @@ void AddSections(OutModel& model) {
   model.PerLayer("rope.dimension_sections", sections);
 }
 
-// Images add rows to the input of as many layers.
+// Images add rows to the inputs of this many layers.
 void Qwen3Vl(OutModel& model) {
   AddSections(model);
   const Fields vision = model.folder.config().Object("vision_config");
@@ -218,7 +218,7 @@ void QwenNext(OutModel& model) {
   AddSections(model);
 }
 
-// The published models name a window and do not use it (their use_sliding_window is false).
+// The published models have a window but do not use it (use_sliding_window is false).
 constexpr Windows kQwenWindows = {Windows::When::kIfListed};
 
 constexpr Family kQwenRows[] = {

@@ -1,4 +1,4 @@
-// Every format of pronk bench can be read by others, and tells the same.
+// Other programs can read every format of pronk bench, and all formats have the same data.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -59,7 +59,7 @@ TEST(BenchFormats, JsonFollowsItsSchema) {
   for (const std::string& line : lines) {
     EXPECT_EQ(SchemaFaults(Json::parse(line), schema["items"]), std::vector<std::string>());
   }
-  // The checker finds what is wrong.
+  // The checker finds faults.
   Json wrong = array;
   wrong[0].erase("median_ts");
   wrong[1]["more"] = 1;
@@ -71,7 +71,7 @@ TEST(BenchFormats, JsonFollowsItsSchema) {
 
 TEST(BenchFormats, CsvHasTheSameFields) {
   const TempDir dir;
-  // A name that CSV has to quote.
+  // A name that CSV must quote.
   const std::string model = dir.Path("a \"model\", mine.gguf");
   fs::copy_file(kModel, model);
   const Finished run = Done(
@@ -99,7 +99,7 @@ TEST(BenchFormats, CsvHasTheSameFields) {
   }
 }
 
-// Who, when, what and on which machine: in each format.
+// Each format says who measured what, when and on which machine.
 TEST(BenchFormats, NameTheirOrigin) {
   const TempDir dir;
   const std::string plot = dir.Path("plot.svg");
@@ -170,7 +170,7 @@ TEST(BenchFormats, NamesOfMixesAreLlamaBenchs) {
   EXPECT_TRUE(Has(run.out, "llama 5.8M Q4_K - Medium"));
 }
 
-// The keys that llama-bench b11669 wrote, and those that its compare-llama-bench.py asks for.
+// The keys that llama-bench b11669 wrote, and the keys that its compare-llama-bench.py requires.
 TEST(BenchFormats, HaveLlamaBenchsKeys) {
   const Json fields = Json::parse(Bench({"-o", "jsonl"}).out);
   std::istringstream keys(
@@ -182,7 +182,7 @@ TEST(BenchFormats, HaveLlamaBenchsKeys) {
       "samples_ns samples_ts");
   for (std::string key; keys >> key;) {
     ASSERT_TRUE(fields.contains(key)) << key;
-    EXPECT_FALSE(fields[key].is_null()) << key;  // which equals nothing in SQL
+    EXPECT_FALSE(fields[key].is_null()) << key;  // NULL equals nothing in SQL
   }
   const double ns = fields["samples_ns"][0].get<double>();
   EXPECT_NEAR(fields["samples_ts"][0].get<double>(), 4e9 / ns, 4e9 / ns * (1 / ns));
@@ -192,7 +192,7 @@ TEST(BenchFormats, HaveLlamaBenchsKeys) {
   EXPECT_GT(fields["peak_bytes"].get<double>(), 1e6);
 }
 
-// Threads and depth are curves with two axes; nothing else is drawn of these tests.
+// Threads and depth are curves with two axes; these tests have no other drawing.
 TEST(BenchPlot, CurvesAndBars) {
   const cli::BenchModel model = {.opened = engine::Model::Load(kModel)};
   std::vector<cli::BenchResult> results;
@@ -229,7 +229,7 @@ TEST(BenchPlot, CurvesAndBars) {
   EXPECT_GT(std::stoi(bars.substr(bars.find("height=") + 8)), 2000);
 }
 
-// No two labels of a column of small text are nearer than a line.
+// Labels in a column of small text are at least a line apart.
 TEST(BenchPlot, LabelsDoNotCollide) {
   const cli::BenchModel model = {.opened = engine::Model::Load(kModel)};
   std::vector<cli::BenchResult> results;

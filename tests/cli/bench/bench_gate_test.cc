@@ -1,4 +1,4 @@
-// pronk bench against earlier runs and against another program: what counts as slower.
+// pronk bench compared with earlier runs and with another program: when a result counts as slower.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -32,8 +32,8 @@ TEST(BenchBaseline, IntervalOfRatios) {
     EXPECT_NEAR(drifted.high, 0.9 / 0.85, 1e-12);
     EXPECT_NEAR(drifted.low, 0.9 * 0.85, 1e-12);
   }
-  // Two pairs apart by a factor of e^0.02: their pooled variance is 0.02^2 / 2. Student's t of two
-  // degrees of freedom, and of 1, 3, 5 and 20, as printed tables have it.
+  // Two pairs that differ by a factor of e^0.02: their pooled variance is 0.02^2 / 2. Student's t
+  // for two degrees of freedom, and for 1, 3, 5 and 20, is as in printed tables.
   const double e = std::exp(0.01);
   const std::vector<double> pair = {10 / e, 10 * e};
   EXPECT_NEAR(cli::CompareSamples({pair}, {pair}, 0.05).high, std::exp(4.30265 * 0.02), 1e-7);
@@ -74,7 +74,7 @@ constexpr std::array kNoise = {-16, -9,  -104, -23, 1,   4,   -5, -221, -30, 1, 
                                153, 15,  -2,   -17, 3,   0,   4,  16,   238, 15,  -41,  -116, -83,
                                0,   -89, -356, -23, 32,  336, 5,  -3,   -60, -9,  -8,   19};
 
-// How many of n gates, with noise drawn from the measured one and a true ratio, end with a verdict.
+// How many of n gates, with a true ratio and noise like the measured noise, end with a verdict.
 size_t Gates(size_t n, double true_ratio, cli::Verdict verdict, size_t max_pairs) {
   std::mt19937 random(1);
   size_t count = 0;
@@ -98,7 +98,7 @@ TEST(BenchGate, EndsRightlyWithNoiseOfRealRuns) {
   EXPECT_GE(Gates(200, 0.95, cli::Verdict::kSlower, 96), 190u);
 }
 
-// A program that tells a thousand times our speed, after more than a pipe's 64 KB.
+// A program that reports a thousand times our speed, after more than a pipe's 64 KB.
 TEST(BenchGate, TakesTurnsWithAnotherProgram) {
   const TempDir dir;
   const std::string other =
@@ -139,7 +139,7 @@ TEST(BenchGate, RefusesWhatCannotTakeTurns) {
 
 class BaselineTest : public testing::Test {
  protected:
-  // A run of the present, to be compared with faster and slower ones.
+  // A current run, to be compared with faster and slower runs.
   Json Now() { return Json::parse(Bench({"-o", "json"}).out); }
   Finished Against(const std::string& text) {
     return Bench({"-o", "json", "--baseline", dir_.Write("old.json", text)});
@@ -175,7 +175,7 @@ TEST_F(BaselineTest, TakesLinesAndFewerFields) {
   ExpectError(Against("\n\n" + old.dump() + "\n\n{\n"), 1, "old.json: line 5: is not JSON");
 }
 
-// The types of keys and of values, each alone, make another test.
+// The types of keys and of values each make another test.
 TEST_F(BaselineTest, KnowsTypesOfTheCache) {
   const Json old = Now();
   for (const char* key : {"type_k", "type_v"}) {
@@ -202,8 +202,8 @@ TEST_F(BaselineTest, RefusesOtherFiles) {
               "has none of the tests that were asked for; n_threads: 1000, here ");
 }
 
-// What was measured on another machine says nothing of the program; another file of the same size
-// is compared, with a warning.
+// A measurement on another machine says nothing about the program; another file of the same size is
+// compared, with a warning.
 TEST_F(BaselineTest, KnowsMachinesAndFiles) {
   Json old = Now();
   old[0]["samples_ts"] = {1e-100, 1e-100};
@@ -222,7 +222,7 @@ TEST_F(BaselineTest, KnowsMachinesAndFiles) {
   EXPECT_EQ(Against(old.dump()).status, 0);
 }
 
-// Two files are compared as a run with a file is, without measuring.
+// Two files are compared like a run and a file, without measuring.
 TEST_F(BaselineTest, DiffOfTwoFiles) {
   Json row = {{"model_size", 100}, {"model_n_params", 100}, {"n_prompt", 0},
               {"n_gen", 8},        {"n_depth", 0},          {"n_threads", 2},
@@ -247,8 +247,8 @@ TEST_F(BaselineTest, DiffOfTwoFiles) {
   ExpectError(Pronk({"bench", "--diff", before}), 2, "--diff: expected two files");
 }
 
-// The interval of an undecided gate tells how much longer it would take: as wide again as what is
-// needed, four times as long.
+// The interval of an undecided gate predicts the remaining time: twice the necessary width takes
+// four times as long.
 TEST(BenchGate, SaysHowMuchLonger) {
   cli::Gate gate(0.05, 1, 1, 0);
   cli::Comparison result;

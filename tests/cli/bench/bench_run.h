@@ -1,4 +1,4 @@
-// What the tests of pronk bench share: a short run, its schema, and a result.
+// Helpers of pronk bench's tests: a short run, its schema, and a result.
 #pragma once
 
 #include "cli/bench/bench.h"
@@ -8,7 +8,7 @@
 
 namespace test {
 
-// One test that takes no time, and more flags.
+// Runs one test that takes no time, with further flags.
 inline Finished Bench(const Args& more) {
   return Pronk(With({"bench", "-m", kModel, "-p", "4", "-n", "0", "-r", "2"}, more));
 }

@@ -1,5 +1,5 @@
-// pronk bench: what it measures, and what it notes about a result. Nothing here depends on how fast
-// the machine is; whether the figures can be trusted is measured by hand (README of cli/bench).
+// pronk bench: its measurements, and its notes about a result. No test here depends on the
+// machine's speed; whether the figures can be trusted is measured by hand (README of cli/bench).
 #include "cli/bench/bench.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ TEST(Bench, MeasuresEveryCombination) {
   EXPECT_EQ(seen[R"(4 2 3 2 "q8_0")"], 1);
 }
 
-// As llama-bench has it: each type of keys with each of values.
+// As in llama-bench: each type of keys with each type of values.
 TEST(Bench, KeysAndValuesOfTwoTypes) {
   const Finished run = Done(Pronk({"bench", "-m", kModel, "-p", "4", "-n", "0", "-ctk", "f16,q8_0",
                                    "-ctv", "q8_0,q4_0", "-r", "1", "-o", "json"}));
@@ -41,7 +41,7 @@ TEST(Bench, KeysAndValuesOfTwoTypes) {
   EXPECT_EQ(seen, "f16/q8_0 f16/q4_0 q8_0/q8_0 q8_0/q4_0 ");
 }
 
-// Texts generated together are beside one; their prompts are read one after the other.
+// Texts generated together, compared with one text; their prompts are read one after the other.
 TEST(Bench, TextsTogether) {
   const Finished run = Done(Pronk({"bench", "-m", kModel, "-p", "4", "-n", "6", "-d", "0,2", "-npl",
                                    "1,3", "-t", "2", "-r", "1", "-oe", "json"}));
@@ -77,7 +77,7 @@ TEST(Bench, ReadsRanges) {
   ExpectError(Bench({"-d", "8-1", "-o", "csv"}), 2, "-d: expected numbers such as");
 }
 
-// A minute of tests, of which nobody reads more than the first row.
+// A minute of tests, whose reader closes the pipe after the first row.
 TEST(Bench, StopsWhereNobodyReads) {
   const Finished run = Shell(
       R"({ "$PRONK" bench -m "$MODEL" -o csv -p 4-900 -n 0; echo "status $?" >&2; } | head -n 2 | wc -l)");
@@ -145,7 +145,7 @@ TEST(BenchNotes, NothingWhereAllIsWell) {
   EXPECT_DOUBLE_EQ(result.Share(), 0.8);  // of 9/11.5, 10/11, 8/10
 }
 
-// R's type 7, which NumPy's default is, too.
+// R's type 7, which is also NumPy's default.
 TEST(BenchNotes, Quantiles) {
   EXPECT_EQ(cli::QuantileOf({}, 0.5), 0);
   EXPECT_EQ(cli::QuantileOf({7}, 0.99), 7);
@@ -177,13 +177,13 @@ TEST(BenchNotes, SayWhatSpoilsAResult) {
       r.comparison->verdict = r.comparison->For(0.05);
     });
   };
-  EXPECT_EQ(verdict(0.96, 0.98), "not slower");  // but by less than 5%
+  EXPECT_EQ(verdict(0.96, 0.98), "not slower");  // slower, but by less than 5%
   EXPECT_EQ(verdict(0.94, 0.98), "slower");
   EXPECT_EQ(verdict(0.94, 1.02), "could not tell");
   EXPECT_EQ(verdict(1.01, 1.02), "faster");
 }
 
-// A prompt is computed, tokens are read: the limit of both is the sum of their times.
+// Arithmetic limits a prompt, bandwidth limits tokens: the limit of both is the sum of their times.
 TEST(BenchNotes, LimitOfBoth) {
   cli::BenchResult result = Measured();
   result.test.n_prompt = 30;
@@ -194,7 +194,7 @@ TEST(BenchNotes, LimitOfBoth) {
   result.test.n_gen = 0;
   result.test.n_prompt = 2;
   EXPECT_DOUBLE_EQ(result.LimitOf(sample), 20);  // few tokens: reading the weights takes longer
-  result.test.n_texts = 2;                       // whose prompts are read one after the other
+  result.test.n_texts = 2;                       // their prompts are read one after the other
   EXPECT_DOUBLE_EQ(result.LimitOf(sample), 20);
 }
 
@@ -209,7 +209,7 @@ TEST(BenchNotes, LimitOfTextsTogether) {
   result.samples[0].limits.dot = 160e9;
   EXPECT_DOUBLE_EQ(result.Limit(), 80);
   EXPECT_DOUBLE_EQ(result.ReadsPerSecond(), 9e9 / 8);
-  result.cost.cache = 5e8;  // of each text
+  result.cost.cache = 5e8;  // for each text
   EXPECT_DOUBLE_EQ(result.Limit(), 16);
   EXPECT_DOUBLE_EQ(result.ReadsPerSecond(), 5 * 9e9 / 8);
   result.test.n_texts = 1;  // one text, as if all drafts were right

@@ -1,4 +1,4 @@
-// pronk compare: its figures are those of the commands that measure one thing each.
+// pronk compare: its figures equal the figures of the single commands.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -24,14 +24,14 @@ class Compare : public testing::Test {
     ASSERT_EQ(Pronk({"quantize", kModel, small_, "Q4_0"}).status, 0);
   }
 
-  // Without speeds, unless they are asked for.
+  // Without speeds, unless they are requested.
   Json Compared(const Args& args, const std::string& prompt = "0", const std::string& gen = "0") {
     const Finished run = Done(
         Pronk(With({"compare", "--json", "-t", "1", "-p", prompt, "-n", gen, "-r", "2"}, args)));
     return run.status == 0 ? Json::parse(run.out) : Json();
   }
 
-  // What follows the names in the last row: the same for copies of one file.
+  // The cells after the names in the last row: equal for copies of one file.
   static std::string Row(const std::string& table) {
     const std::string rows = table.substr(0, table.find("\n\n"));
     const std::string last = rows.substr(rows.rfind('\n'));
@@ -67,7 +67,7 @@ TEST_F(Compare, TextsAsPerplexitySays) {
   EXPECT_NEAR(found["models"][0]["divergence"]["kl_divergence"]["value"], 0, 2e-6);
   EXPECT_EQ(found["models"][0]["divergence"]["same_top"]["value"], 1.0);
   const Json kl = Json::parse(Pronk({"perplexity", "-m", small_, "--kl", base, "--json"}).out);
-  const double rounding = 16.0 / 65535;  // of the file
+  const double rounding = 16.0 / 65535;  // the file's rounding
   const Json& divergence = found["models"][1]["divergence"];
   EXPECT_NEAR(divergence["kl_divergence"]["value"], kl["kl_divergence"]["value"], 2 * rounding);
   EXPECT_NEAR(divergence["same_top"]["value"], kl["same_top"]["value"],

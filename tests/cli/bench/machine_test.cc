@@ -1,4 +1,4 @@
-// What pronk bench reads of the machine: energy, temperature, memory, clock.
+// The machine data that pronk bench reads: energy, temperature, memory, clock.
 #include "cli/bench/machine.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ class SysTest : public testing::Test {
   TempDir dir_;
 };
 
-// A cache holds what is read again and again.
+// Data that is read repeatedly stays in a cache.
 TEST_F(SysTest, ReadsFromCacheOrMemory) {
   EXPECT_EQ(cli::ReadsFrom(1, dir_.Path("")), "memory");
   Write("devices/system/cpu/cpu0/cache/index0/size", "48K");
@@ -36,7 +36,7 @@ TEST_F(SysTest, ReadsFromCacheOrMemory) {
   EXPECT_EQ(cli::ReadsFrom((512 << 10) + 1, dir_.Path("")), "memory");
 }
 
-// Chains of instructions of a cycle each, and what else a loop has.
+// Chains of instructions that take a cycle each, and a loop's other instructions.
 TEST(Machine, CountsInstructions) {
   cli::InstructionMeter meter;
   EXPECT_FALSE(meter.PerCycle());
@@ -55,7 +55,7 @@ TEST(Machine, PeakOfMemory) {
   EXPECT_GE(cli::PeakMemory(), before + static_cast<double>(more.size()) / 2);
 }
 
-// What the system does not tell is left out.
+// Data that the system does not report is omitted.
 TEST_F(SysTest, Machine) {
   const std::string cpu = "devices/system/cpu/";
   Write(cpu + "online", "0-15");
@@ -81,7 +81,7 @@ TEST_F(SysTest, Machine) {
 
 TEST(Machine, TellsItsClock) {
   const double clock = cli::MeasureClock();
-  EXPECT_GT(clock, 0.01);  // emulated, perhaps
+  EXPECT_GT(clock, 0.01);  // the machine may be emulated
   EXPECT_LT(clock, 10);
 }
 

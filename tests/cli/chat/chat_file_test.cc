@@ -1,4 +1,5 @@
-// A saved chat belongs to its model: what it records, with what it goes on, and what is refused.
+// A saved chat belongs to its model: the data it records, the model that continues it, and refused
+// files.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -56,7 +57,7 @@ TEST_F(ChatFileTest, GoesOnAsItWas) {
   EXPECT_EQ(saved["template"], ReadText(form));
   EXPECT_EQ(saved["messages"][0]["content"], "Count.");
 
-  // By name and without the files of the flags: the same bits as with all of them given.
+  // By name and without the flags' files: the same bits as with all flags given.
   fs::remove(grammar);
   fs::remove(form);
   const Finished run = Done(GoOn("Why?\n/stats\n/set\n"));
@@ -66,7 +67,7 @@ TEST_F(ChatFileTest, GoesOnAsItWas) {
   EXPECT_TRUE(Has(run.err, "temperature 0 (saved)"));
   const Finished with_flags = Done(GoOn("Why?\n", {"-m", model_, "--temp", "0", "-n", "4"}));
   EXPECT_EQ(with_flags.out, run.out);
-  // A flag that is given now wins, also over one that excludes it.
+  // A flag on the command line wins, also over a saved flag that excludes it.
   const Finished changed =
       Done(GoOn("Why?\n/set\n", {"-n", "2", "--grammar", "root ::= \"ab\"", "--temp", "1"}));
   EXPECT_EQ(changed.out, "ab\n");
@@ -80,11 +81,11 @@ TEST_F(ChatFileTest, AModelThatIsGoneOrChangedIsRefused) {
   fs::rename(model_, moved);
   ExpectError(GoOn("Why?\n"), 1,
               file_ + ": its model tiny is gone (" + model_ + "): -m names a model");
-  // -m may say where it is: that is no other model.
+  // -m may give the model's new path: it is the same model.
   EXPECT_FALSE(Has(Done(GoOn("Why?\n", {"-m", moved})).err, "goes on"));
   fs::copy_file(kOther, model_);
   ExpectError(GoOn("Why?\n"), 1, "its model tiny has changed (" + model_ + "): -m " + model_);
-  // Of the same size, and with one letter changed.
+  // A model of the same size, with one letter changed.
   std::string bytes = ReadText(moved);
   bytes[bytes.find("random weights")] = 'R';
   dir_.Write("tiny.gguf", bytes);
@@ -93,7 +94,7 @@ TEST_F(ChatFileTest, AModelThatIsGoneOrChangedIsRefused) {
   ExpectError(GoOn("Why?\n"), 1, "its model tiny cannot be opened: ");
   EXPECT_EQ(ReadText(file_), before);
 
-  // One weight among many shows only beside what the model remembers, of which all are a part.
+  // A single changed weight is found only by the saved state, whose hash covers all weights.
   bytes = ReadText(moved);
   bytes[bytes.size() - 1000] = static_cast<char>(bytes[bytes.size() - 1000] ^ 64);
   dir_.Write("tiny.gguf", bytes);
@@ -116,7 +117,7 @@ TEST_F(ChatFileTest, AnotherModelWritesElsewhere) {
   EXPECT_EQ(saved["messages"].size(), 4u);
   EXPECT_TRUE(Has(GoOn("/save\n", {"-m", kOther}).err, "/save needs the name of a file"));
 
-  // In the chat, too: /model goes on with it under a new name, and /load comes back.
+  // In the chat, too: /model continues the chat under a new name, and /load comes back.
   const std::string own = dir_.Path("own.json");
   const Finished both = Done(Pronk({"chat", "-m", kModel, "-n", "3", "--save", own},
                                    "Hello\n/model " + kOther + "\n/model\nWhy?\n/model " + kOther +
@@ -133,13 +134,13 @@ TEST_F(ChatFileTest, AnotherModelWritesElsewhere) {
   const auto second = Json::parse(ReadText(dir_.Path("own-2.json")));
   EXPECT_EQ(second["model"]["name"], "qwen2");
   EXPECT_EQ(second["messages"].size(), 4u);
-  // One that cannot be opened leaves the other in its place.
+  // If a model cannot be opened, the other stays.
   const Finished none = Pronk({"chat", "-m", kModel, "-n", "3"}, "Hello\n/model nowhere\n");
   EXPECT_EQ(none.status, 1);
   EXPECT_TRUE(Has(none.err, "no file and no model called nowhere"));
 }
 
-// Templates belong to models: neither a flag's nor an earlier chat's is taken for another chat.
+// Templates belong to models: another chat uses neither a flag's template nor an earlier chat's.
 TEST_F(ChatFileTest, ATemplateStaysWithItsChat) {
   Begin({"-n", "3"});
   const std::string form = dir_.Write("form", "{{ raise_exception('mine') }}");
@@ -149,7 +150,7 @@ TEST_F(ChatFileTest, ATemplateStaysWithItsChat) {
   Done(Pronk(chat, "/model " + kOther + "\n/set num_predict 2\nHello\n"));
 }
 
-// As other programs write it.
+// A chat as other programs write it.
 TEST_F(ChatFileTest, AListOfMessagesNeedsAModel) {
   const std::string list =
       R"([{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}])";
@@ -160,12 +161,12 @@ TEST_F(ChatFileTest, AListOfMessagesNeedsAModel) {
     Done(GoOn("Why?\n", {"-m", kModel, "-n", "3", "--save", file_}));
     EXPECT_EQ(Saved()["model"]["name"], "llama");
     EXPECT_EQ(Saved()["messages"].size(), 4u);
-    // In a chat the model that is there goes on, but not over the file.
+    // In a chat the current model continues, but does not overwrite the file.
     dir_.Write("talk.json", text);
     const Args chat = {"chat", "-m", kModel, "-n", "3"};
     EXPECT_TRUE(Has(Pronk(chat, "/load " + file_ + "\n/save\n").err, "/save needs the name"));
   }
-  // What a model remembers tells whose chat it is.
+  // The saved state identifies the chat's model.
   Begin({"-n", "3"});
   dir_.Write("talk.json", Saved()["messages"].dump());
   const std::string before = ReadText(file_);
@@ -198,12 +199,12 @@ TEST_F(ChatFileTest, WhatIsWrongIsNamed) {
   refused("[\"3\"]", "[\"x\"]", "--n-predict: expected a whole number, found x");
   refused("--n-predict", "--save", "flags: a chat keeps no \"--save\"");
   refused("\"messages\":", "\"message\":", "expected a list of");
-  // By a stranger's chat no file is read.
+  // An untrusted chat cannot make the program read files.
   refused("\"--n-predict\":[\"3\"]", "\"--grammar\":[\"/etc/passwd\"]",
           "flags: --grammar: expected the text itself, found \"/etc/passwd\"");
   refused("\"--n-predict\":[\"3\"]", "\"--json-schema\":[\"-\"]",
           "flags: --json-schema: expected the text itself");
-  // Cut anywhere it is no chat, and stays as it is.
+  // A file cut anywhere is not a chat, and stays unchanged.
   Begin({"-n", "3"});
   const std::string whole = ReadText(file_);
   for (size_t n = 0; n + 2 < whole.size(); n += 31) {
@@ -213,7 +214,7 @@ TEST_F(ChatFileTest, WhatIsWrongIsNamed) {
   }
 }
 
-// Another chat's state beside it is of no use and does no harm.
+// Another chat's state beside the file is neither used nor harmful.
 TEST_F(ChatFileTest, SwappedStatesChangeNoAnswer) {
   Begin({"-n", "3", "--temp", "0"}, "And then, and why?\n");
   fs::copy_file(file_ + ".session", dir_.Path("swapped"));
@@ -226,7 +227,7 @@ TEST_F(ChatFileTest, SwappedStatesChangeNoAnswer) {
   EXPECT_EQ(Done(GoOn("Why?\n")).out, expected);
 }
 
-// A file size limit is as good as a full disk.
+// A limit on file sizes acts like a full disk.
 TEST_F(ChatFileTest, AFullDiskLosesNothing) {
   const std::vector<std::string> environment = {"D=" + dir_.Path("")};
   const std::string chat =
@@ -245,8 +246,8 @@ TEST_F(ChatFileTest, AFullDiskLosesNothing) {
   EXPECT_EQ(ReadText(file_), before);
 }
 
-// Whoever comes second takes another name: no question is lost. Who starts late reads the file that
-// another one has saved, so a question may be in several.
+// The second writer takes another name: no question is lost. A program that starts late reads the
+// file that another one has saved, so a question may be in several files.
 TEST_F(ChatFileTest, SeveralProgramsSaveToOneFile) {
   Begin({"-n", "3"});
   Done(

@@ -1,4 +1,4 @@
-// pronk chat through pipes: what is said, kept, saved, refused. On a terminal: terminal_test.cc.
+// pronk chat through pipes: texts said, kept, saved, refused. On a terminal: terminal_test.cc.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ Finished Chat(const std::string& input, const Args& more = {}) {
                {"TERM=xterm-256color"});
 }
 
-// Only new tokens are computed: what /stats says of the second answer.
+// Only new tokens are computed: /stats for the second answer.
 TEST(Chat, KeepsTheCacheBetweenTurns) {
   const Finished run = Done(
       Chat("Hello\n/stats\nAnd\\\nagain\n/stats\n/undo\n/regen\n/nonsense\n/exit\nnever read\n"));
@@ -29,7 +29,7 @@ TEST(Chat, KeepsTheCacheBetweenTurns) {
   EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n') >= 3, true) << run.out;
 }
 
-// The question is still in the cache: nothing is read, so there is no speed.
+// The question is still in the cache: no token is read, so no speed is printed.
 TEST(Chat, RegenReadsNothing) {
   const Finished run = Chat("Hello\n/regen\n/stats\n");
   EXPECT_TRUE(Has(run.err, "prompt remembered | generated 4 tokens, "));
@@ -57,7 +57,7 @@ TEST(Chat, FullContextForgetsTheOldest) {
   EXPECT_TRUE(Has(run.err, "are forgotten"));
 }
 
-// Questions without text, and those before a call and its result, are questions like others.
+// Questions without text, and questions before a call and its result, count like others.
 TEST(Chat, TakesBackAndAnswersAgainWhatWasLoaded) {
   const auto after = [](const Json& messages, const std::string& commands) {
     const TempDir dir;
@@ -88,7 +88,7 @@ TEST(Chat, TakesBackAndAnswersAgainWhatWasLoaded) {
   EXPECT_NE(answered[1]["content"], "It is 5.");
 }
 
-// The file that the user chose has what the chat has, also if that is nothing any more.
+// The user's file always has the chat's contents, even if the chat is empty.
 TEST(Chat, SavesThatAQuestionWasTakenBack) {
   const TempDir dir;
   const std::string file = dir.Path("talk.json");
@@ -118,7 +118,7 @@ TEST(Chat, SavesAndLoads) {
   EXPECT_EQ(Json::parse(ReadText(file))["messages"].size(), 2u);
 }
 
-// What the model remembers is saved beside the conversation: the next turn reads the question only.
+// The model's state is saved beside the conversation: the next turn reads only the question.
 TEST(Chat, SavesWhatTheModelRemembers) {
   const TempDir dir;
   const std::string file = dir.Path("talk.json");
@@ -141,7 +141,7 @@ TEST(Chat, SavesWhatTheModelRemembers) {
   const Finished damaged = Done(Chat("/load " + file + "\n" + question, {"--temp", "0"}));
   EXPECT_TRUE(Has(damaged.err, "is damaged: the conversation will be read again"));
   EXPECT_EQ(damaged.out, again.out);
-  // Another file of that name stays.
+  // An unrelated file of that name stays.
   dir.Write("other.json.session", "precious");
   ExpectError(Chat("/save " + dir.Path("other.json") + "\n"), 1, "already exists");
 }
@@ -166,7 +166,7 @@ TEST(Chat, RefusesWhatIsNoConversation) {
               "room for 16");
 }
 
-// What a file holds is shown and not obeyed: escape codes, and lines that would pass for ours.
+// A file's contents are shown but have no effect: escape codes, and lines that imitate ours.
 TEST(Chat, WhatIsLoadedCannotCommandTheTerminal) {
   const TempDir dir;
   const std::string role =
@@ -216,7 +216,7 @@ TEST(Chat, SettingsChange) {
   EXPECT_TRUE(Has(run.err, "seed 7 (/set), num_predict 2 (/set); the rest by default)"));
   EXPECT_TRUE(Has(run.err, "cut after 2 tokens"));
   EXPECT_TRUE(Has(run.err, "generated 2 tokens"));
-  // At temperature 0 the seed means nothing.
+  // At temperature 0 the seed has no effect.
   std::istringstream answers(run.out);
   std::string first, second;
   std::getline(answers, first);
@@ -242,7 +242,7 @@ TEST(Chat, TheContextChangesItsLength) {
   EXPECT_EQ(Json::parse(ReadText(file))["flags"]["--ctx-size"][0], "300");
   EXPECT_TRUE(Has(Done(Pronk({"chat", "--load", file}, "/stats\n")).err, " of 300 tokens"));
   EXPECT_TRUE(Has(Done(Chat("/stats\n", {"--load", file, "-c", "100"})).err, " of 100 tokens"));
-  // One that the machine has no memory for changes nothing.
+  // A length that exceeds the machine's memory changes nothing.
   const Finished large = Chat("Hello\n/set num_ctx 1073741824\n");
   EXPECT_EQ(large.status, 1);
   EXPECT_TRUE(Has(large.err, "fit"));

@@ -1,4 +1,4 @@
-// Chats that save themselves: where, for whose eyes, and how one goes on with them.
+// Chats that save themselves: their place, their permissions, and how to continue them.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ class SavedChatsTest : public testing::Test {
     if (!Tmux::IsThere()) GTEST_SKIP() << "tmux is not installed";
   }
 
-  // Says these on a terminal, then leaves. Returns what was to be seen.
+  // Types these lines on a terminal, then leaves. Returns the screen.
   std::string Say(const std::vector<std::string>& keys, const std::string& args = "") {
     Tmux tmux("XDG_STATE_HOME=" + state_ + " " + Program() + " chat -m " + kModel +
               " -s 1 --ignore-eos -n 3 " + args);
@@ -74,13 +74,13 @@ TEST_F(SavedChatsTest, GoOnAsTheyWere) {
   EXPECT_TRUE(Has(screen, "> Why?"));
   EXPECT_EQ(Files(".json").size(), 1u);
   EXPECT_EQ(Json::parse(ReadText(Files(".json")[0]))["messages"].size(), 6u);
-  // Another one leaves it as it is, but for the state, which only the last keeps.
+  // Another chat leaves it unchanged, except for the state, which only the last chat keeps.
   Say({"Something else"});
   EXPECT_EQ(Files(".json").size(), 2u);
   EXPECT_EQ(Files(".session").size(), 1u);
 }
 
-// Chats of different ages, the newest first; all but the last is made by hand.
+// Chats of different ages, the newest first; all except the last are made by hand.
 TEST_F(SavedChatsTest, AreNamedByNumberOrBeginning) {
   const auto chat = [&](const Args& args, const std::string& input = "") {
     return Pronk(With({"chat", "-n", "3"}, args), input, {"XDG_STATE_HOME=" + state_});
@@ -107,7 +107,7 @@ TEST_F(SavedChatsTest, AreNamedByNumberOrBeginning) {
   EXPECT_FALSE(Has(list.out, "/"));
   EXPECT_TRUE(Has(list.err, "2001-01-03-100000-1.json: is not JSON"));
 
-  // What is loaded is told by what /undo takes back.
+  // /undo shows which chat is loaded.
   for (const Args& args : {Args{"--continue", "2"},
                            {"--continue=2001-01-02"},
                            {"--load", "2"},
@@ -127,13 +127,13 @@ TEST_F(SavedChatsTest, AreNamedByNumberOrBeginning) {
   ExpectError(chat({"--continue", "3"}), 1, "2001-01-03-100000-1.json: is not JSON");
 }
 
-// The model that -m names, and not the chat's own, goes on under a new name.
+// The model that -m names, and not the chat's own, continues under a new name.
 TEST_F(SavedChatsTest, GoOnWithAnotherModelAsAnother) {
   Say({"Hello"});
   const fs::path first = Files(".json")[0];
   const std::string before = ReadText(first);
   const std::string other = DataPath("tiny/qwen2.gguf");
-  // $PRONK_MODEL is no -m.
+  // $PRONK_MODEL does not count as -m.
   Tmux tmux("XDG_STATE_HOME=" + state_ + " PRONK_MODEL=" + other + " " + Program() +
             " chat --continue -n 2");
   ASSERT_TRUE(tmux.WaitFor("\n>")) << tmux.Screen();
@@ -150,7 +150,7 @@ TEST_F(SavedChatsTest, GoOnWithAnotherModelAsAnother) {
   EXPECT_TRUE(Has(List().out, "  qwen2  \"Hello\"\n2  "));
 }
 
-// One without a model: a person is asked for it.
+// A chat without a model: the user is asked for it.
 TEST_F(SavedChatsTest, AskWhichModelTheyAreBy) {
   Say({"Hello"});
   const fs::path path = Files(".json")[0];
@@ -188,7 +188,7 @@ TEST_F(SavedChatsTest, KeepNothingThatIsTakenBack) {
   tmux.Keys({"/undo", "Enter"});
   ASSERT_TRUE(tmux.WaitFor("taken back")) << tmux.Screen();
   EXPECT_EQ(Files(".json").size(), 0u);
-  // What follows is no other chat's.
+  // The next question does not count as another chat's.
   tmux.Keys({"Why?", "Enter"});
   ASSERT_TRUE(tmux.WaitFor("as -n says", 2)) << tmux.Screen();
   EXPECT_FALSE(Has(tmux.Screen(), "another chat"));
@@ -229,7 +229,7 @@ TEST_F(SavedChatsTest, SaveNothingOrElsewhere) {
     return Pronk(With({"chat", "-m", kModel, "-n", "3"}, args), "Why?\n",
                  {"XDG_STATE_HOME=" + state_});
   };
-  EXPECT_EQ(with({"--save", path}).status, 1);  // is there already
+  EXPECT_EQ(with({"--save", path}).status, 1);  // the file exists
   EXPECT_EQ(with({"--load", path, "--save", path}).status, 0);
   EXPECT_TRUE(Has(with({"--load", path}).err, "(4 messages loaded"));
   EXPECT_EQ(List().out, "");  // a script's chats are not saved unasked
@@ -237,7 +237,7 @@ TEST_F(SavedChatsTest, SaveNothingOrElsewhere) {
   EXPECT_EQ(with({"--continue", "--load", path}).status, 2);
 }
 
-// The second one to write says so, and takes a new name.
+// The second writer says so, and takes a new name.
 TEST(SavedChats, OfTwoThatGoOnWithOneFile) {
   const TempDir dir;
   const Finished run = Done(Shell(

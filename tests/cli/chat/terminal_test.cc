@@ -1,5 +1,5 @@
 // pronk in a terminal, as a person uses it: editing, history, pastes, Ctrl-C and Ctrl-D, a resize,
-// terminals and people who want no escape codes or colour.
+// and terminals or users without escape codes or colour.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ std::string ChatLine(const std::string& before = "", const std::string& after = 
   return before + " " + Program() + " chat -m " + kModel + " -s 1 --ignore-eos -c 4000 " + after;
 }
 
-// From here on the keyboard is the editor's; what is typed before, the terminal shows by itself.
+// From here on the editor reads the keyboard; earlier keys are echoed by the terminal.
 const std::string kPrompt = "/help lists the commands.\n>";
 
 class TerminalTest : public testing::Test {
@@ -32,10 +32,10 @@ class TerminalTest : public testing::Test {
 TEST_F(TerminalTest, EditingAndHistory) {
   Tmux tmux(ChatLine());
   ASSERT_TRUE(tmux.WaitFor(kPrompt)) << tmux.Screen();
-  // "/sstem" with the y inserted, and what follows it deleted.
+  // "/sstem" with the y inserted, and the rest deleted.
   tmux.Keys({"/sstem First.xx", "C-a", "Right", "Right", "y", "C-e", "BSpace", "BSpace", "Enter"});
   EXPECT_TRUE(tmux.WaitFor("(the system message is: First.)")) << tmux.Screen();
-  // The arrow brings it back to be changed.
+  // The arrow brings the line back for editing.
   tmux.Keys({"Up", "BSpace", " and last.", "Enter"});
   EXPECT_TRUE(tmux.WaitFor("(the system message is: First and last.)")) << tmux.Screen();
   tmux.Keys({"Up", "Up", "C-k", "Enter"});
@@ -47,7 +47,7 @@ TEST_F(TerminalTest, EditingAndHistory) {
   EXPECT_EQ(tmux.WaitForEnd(), 0) << tmux.Screen();
 }
 
-// Whole they would take as many columns as the terminal likes, so they are shown apart.
+// Joined characters would take an unknown number of columns, so they are shown apart.
 TEST_F(TerminalTest, EmojiFamiliesCanBeEdited) {
   const TempDir dir;
   const std::string emoji =
@@ -118,7 +118,7 @@ TEST_F(TerminalTest, CtrlCStopsTheAnswerAndNotTheProgram) {
   ASSERT_TRUE(flows_beyond(tmux.Screen().size() + 300)) << tmux.Screen();
   tmux.Keys({"C-c"});
   ASSERT_TRUE(tmux.WaitFor("(stopped)\n>", 2)) << tmux.Screen();
-  // At the prompt it deletes what is typed, and says how to leave.
+  // At the prompt it deletes the line, and says how to leave.
   tmux.Keys({"half a questi", "Left", "Left"});
   ASSERT_TRUE(tmux.WaitFor("half a questi")) << tmux.Screen();
   tmux.Keys({"C-c"});
@@ -128,7 +128,7 @@ TEST_F(TerminalTest, CtrlCStopsTheAnswerAndNotTheProgram) {
   EXPECT_EQ(tmux.WaitForEnd(), 0) << tmux.Screen();
 }
 
-// Of two quick ones the second may come while the answer stops or at the prompt. A third leaves.
+// The second of two quick Ctrl-C may come while the answer stops or at the prompt. A third leaves.
 TEST_F(TerminalTest, TwoQuickCtrlCKeepTheTurn) {
   const TempDir state;
   Tmux tmux(ChatLine("XDG_STATE_HOME=" + state.Path(""), "-c 200000"));
@@ -150,7 +150,8 @@ TEST_F(TerminalTest, TwoQuickCtrlCKeepTheTurn) {
   EXPECT_TRUE(Has(list.out, "\"Hello\"\n"));
 }
 
-// A shell that runs several goes on only after a program that was not ended by the signal itself.
+// A shell that runs several programs continues only after a program that the signal itself did not
+// end.
 TEST_F(TerminalTest, CtrlCEndsALoopOfRuns) {
   if (Shell("command -v bash").status != 0) GTEST_SKIP() << "bash is not installed";
   Tmux tmux("bash -c 'for i in 1 2 3; do " + Program() + " run -m " + kModel +
@@ -197,8 +198,8 @@ TEST_F(TerminalTest, AWindowIsWatchedAndStopped) {
   EXPECT_EQ(tmux.WaitForEnd(), 130) << tmux.Screen();
 }
 
-// At the prompt and while an answer is written the keyboard is read in another way than usual.
-// The model is larger than the copy of its head, which outlives a file that is shortened.
+// At the prompt and during an answer the keyboard is in another mode than usual. The model is
+// larger than the copy of its head, which outlives a truncated file.
 TEST_F(TerminalTest, SignalsLeaveTheTerminalAsItWas) {
   for (const std::string signal : {"TERM", "HUP", "BUS"}) {
     for (const bool at_prompt : {true, false}) {
@@ -259,7 +260,7 @@ TEST_F(TerminalTest, NotesBreakBetweenWords) {
       Has(tmux.Screen(), "pronk: -m: no file and no\nmodel called nowhere ('pronk\nlist')"));
 }
 
-// Ctrl-Z, something else, and back: the line is there and can be edited.
+// Ctrl-Z, another command, and back: the line is kept and can be edited.
 TEST_F(TerminalTest, StoppedAndContinued) {
   if (Shell("command -v bash").status != 0) GTEST_SKIP() << "bash is not installed";
   Tmux tmux("PS1='sh: ' bash --norc --noprofile -i");
@@ -276,7 +277,7 @@ TEST_F(TerminalTest, StoppedAndContinued) {
   EXPECT_TRUE(tmux.WaitFor("(the system message is: One two.)")) << tmux.Screen();
 }
 
-// After an answer, which other threads than the one that waits for keys have worked on.
+// After an answer, which was computed by other threads than the one that waits for keys.
 TEST_F(TerminalTest, StoppedAndContinuedAfterAnAnswer) {
   if (Shell("command -v bash").status != 0) GTEST_SKIP() << "bash is not installed";
   Tmux tmux("PS1='sh: ' bash --norc --noprofile -i");
@@ -294,7 +295,7 @@ TEST_F(TerminalTest, StoppedAndContinuedAfterAnAnswer) {
 TEST_F(TerminalTest, TabCompletesSettings) {
   Tmux tmux(ChatLine());
   ASSERT_TRUE(tmux.WaitFor(kPrompt)) << tmux.Screen();
-  // Where several begin so, they are shown; after a name, its value of now.
+  // If several commands begin like this, they are shown; after a name, its current value.
   tmux.Keys({"/set to", "Tab", "Tab"});
   ASSERT_TRUE(tmux.WaitFor("\n> /set top_\ntop_k   top_p   top_n_sigma\n> /set top_"))
       << tmux.Screen();
@@ -314,7 +315,7 @@ TEST_F(TerminalTest, TheDefaultModelSaysWhatItIs) {
   EXPECT_FALSE(Has(other.Screen(), "toy"));
 }
 
-// A terminal whose every byte can be seen, by `script` as Linux has it.
+// A terminal whose every byte can be seen, by Linux's `script`.
 bool HasScript() { return Shell("script -qc true /dev/null").status == 0; }
 
 TEST_F(TerminalTest, DumbTerminalsGetNoEscapeCodes) {

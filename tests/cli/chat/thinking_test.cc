@@ -1,4 +1,4 @@
-// Models that think: what is shown where, what is kept, and how it is turned off. The
+// Models that think: where the thinking is shown, whether it is kept, how it is turned off. The
 // models are scripted: they write a given text.
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using tokenizer::TokenType;
 
-// Reads reasoning_content, and shows it of the last answer.
+// A template that reads reasoning_content, and shows the last answer's.
 const std::string kTags =
     "{% for m in messages %}[{{ m.role }}]"
     "{% if m.reasoning_content and loop.index0 == messages|length - 2 %}"
@@ -30,7 +30,7 @@ class ThinkingTest : public testing::Test {
                     const std::string& chat_template) const {
     return dir_.Write("model.gguf", ScriptedModel(script, chat_template));
   }
-  // It thinks "hm so", and answers "Yes indeed".
+  // The model thinks "hm so", and answers "Yes indeed".
   std::string Thinker(const std::string& chat_template = kTags) const {
     return Model({{"<think>", TokenType::kUserDefined},
                   {"\n"},
@@ -62,13 +62,13 @@ TEST_F(ThinkingTest, PipesGetTheAnswerOnly) {
   // Without a template, tags are text.
   EXPECT_EQ(Pronk({"run", "-m", model, "-p", "x", "--temp", "0", "--no-display-prompt"}).out,
             "<think>\nhm so\n\n</think>\n\n\nYes indeed\n");
-  // Cut off before the answer, and said so.
+  // Cut off before the answer, with a note.
   const Finished cut = Run(model, {"-n", "4"});
   EXPECT_EQ(cut.out, "\n");
   EXPECT_TRUE(Has(cut.err, "while the model was still thinking"));
 }
 
-// gpt-oss: its marks are control tokens, which are no text otherwise.
+// gpt-oss: its marks are control tokens, which are not text otherwise.
 TEST_F(ThinkingTest, Channels) {
   const std::string model = Model({{"hm"},
                                    {"<|end|>", TokenType::kControl},
@@ -98,7 +98,7 @@ TEST_F(ThinkingTest, HistoryKeepsItApart) {
   ASSERT_EQ(saved.size(), 4u);
   EXPECT_EQ(saved[1]["content"], "Yes indeed");
   EXPECT_EQ(saved[1]["reasoning_content"], "hm so");
-  // The template sees it, and puts it where it wants.
+  // The template receives the thinking, and places it.
   EXPECT_EQ(Pronk({"template", "-m", model, "--messages", file}).out,
             "[user]Why?[assistant]Yes indeed[user]Why not?[assistant]Yes indeed[assistant]");
   EXPECT_EQ(chat("/load " + file + "\n/undo\n/save " + dir_.Path("b") + "\n").status, 0);
@@ -174,16 +174,16 @@ TEST_F(ThinkingTest, DimOnATerminal) {
   EXPECT_TRUE(Has(dim.Screen(), "^[[2m"));
   EXPECT_TRUE(Has(dim.Screen(), "hm"));
   EXPECT_FALSE(Has(dim.Screen(), "think"));
-  // Without colour, words say what it is.
+  // Without colour, words mark the thinking.
   Tmux plain("script -qc \"NO_COLOR=1 TERM=xterm " + run);
   ASSERT_TRUE(plain.WaitFor("(thinking)\nhm so\n(done thinking)\n\nYes indeed")) << plain.Screen();
-  // A person sees it on stderr, and the pipe gets the answer.
+  // The user sees the thinking on stderr, and the pipe gets the answer.
   Tmux piped(Program() + " run --chat -p Why? --temp 0 -m " + Thinker() + " | tr a-z A-Z");
   ASSERT_TRUE(piped.WaitFor("YES INDEED")) << piped.Screen();
   EXPECT_TRUE(Has(piped.Screen(), "hm so"));
 }
 
-// Lines end between words; what is longer than a line is broken, and what was a line stays one.
+// Lines end between words; longer words are broken, and a line of the text stays a line.
 TEST_F(ThinkingTest, WordsWrap) {
   if (!Tmux::IsThere()) GTEST_SKIP() << "tmux is not installed";
   const std::string a(50, 'a'), b(29, 'b'), c(30, 'c'), d(100, 'd');
@@ -200,7 +200,7 @@ TEST_F(ThinkingTest, WordsWrap) {
   EXPECT_TRUE(tmux.WaitFor(a + " " + b + "\n" + c + "\n  x \xE4\xBD\xA0 " + d.substr(0, 73) + "\n" +
                            d.substr(73) + " e"))
       << tmux.Screen();
-  // Through a pipe it is as the model wrote it.
+  // A pipe gets the text as the model wrote it.
   EXPECT_EQ(Run(model, {}).out, a + " " + b + " " + c + "\n  x \xE4\xBD\xA0 " + d + " e\n");
 }
 

@@ -1,5 +1,5 @@
-// Files, prompts and disks that go wrong, as a user meets them: one line that says what, status 1,
-// and no half-written file left.
+// Files, prompts and disks that fail, as a user sees them: one line that says what, status 1, and
+// no half-written file left.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -37,7 +37,7 @@ TEST(HostileFile, PipesAndDirectoriesAreNamed) {
   ExpectOneLine(Pronk({"tokenize", "-m", "/dev/null", "-p", "x"}), "found a device");
 }
 
-// A damaged draft model, of its own file, is refused or guesses worse: the text stays the same.
+// A damaged draft model is refused or drafts worse: the text stays the same.
 TEST(HostileFile, ThatDrafts) {
   const TempDir dir;
   const Args run = {"run", "-m", kModel, "-p", "Hello", "-n", "12", "-t", "1", "--temp", "0"};
@@ -65,8 +65,8 @@ TEST(HostileFile, ThatDrafts) {
   EXPECT_GT(n_run, 4u);
 }
 
-// The program has opened the model, as it says, and waits for a question, on a pipe, when somebody
-// cuts the file. The model is larger than the copy of its head.
+// The program has opened the model and waits for a question, on a pipe, when the file is truncated.
+// The model is larger than the copy of its head.
 TEST(HostileFile, ThatShrinksInUse) {
   const TempDir dir;
   const Finished run = Shell(
@@ -81,8 +81,8 @@ TEST(HostileFile, ThatShrinksInUse) {
   ExpectOneLine(run, "/model: can no longer be read: it was shortened, or its disk failed");
 }
 
-// Somebody writes over the file, or puts another one in its place: what was checked stays, weights
-// are as they are now, and the one in place of it is not looked at.
+// The file is overwritten or replaced: the checked data stays, weights are as in the overwritten
+// file, and the replacement is ignored.
 TEST(HostileFile, ThatChangesInUse) {
   const TempDir dir;
   for (const std::string change : {"head -c \"$(wc -c <\"$D/model\")\" /dev/urandom | dd "
@@ -104,7 +104,7 @@ TEST(HostileFile, ThatChangesInUse) {
   }
 }
 
-// A row of the last matrix is no numbers, so one token can never be chosen. That is said once.
+// A row of the last matrix is NaN, so one token can never be chosen. The program says that once.
 TEST(HostileWeights, ThatAreNoNumbers) {
   const TempDir dir;
   const std::string path = dir.Path("nan.gguf");
@@ -172,7 +172,7 @@ TEST(HostileDisk, FullUnderAFile) {
   EXPECT_TRUE(fs::is_character_file("/dev/full"));  // a device is written, not replaced
 }
 
-// A limit on the size of files acts like a disk that fills up in the middle.
+// A limit on the size of files acts like a disk that becomes full.
 TEST(HostileDisk, NothingHalfWrittenIsLeft) {
 #ifdef __clang__
   GTEST_SKIP() << "clang's OpenMP makes a file of its own that is over the limit";
@@ -225,8 +225,8 @@ TEST(HostileDisk, FullInTheMiddle) {
   }
 }
 
-// The program ends while it writes, by a signal; "bench" has its file open from the start. That has
-// no name where the file system can do so.
+// A signal ends the program while it writes. "bench" has its file open from the start; if the file
+// system allows it, the file has no name.
 TEST(HostileDisk, NothingIsLeftBySignals) {
   for (const std::string end : {"kill -TERM $!", "kill -HUP $!", ": >model"}) {
     SCOPED_TRACE(end);
@@ -252,7 +252,7 @@ TEST(HostileDisk, NamesThatCannotBeWritten) {
                 "there is no folder");
 }
 
-// The program is run where others may write: what is there is never loaded as a library.
+// The program runs in a folder where others may write: it never loads a library from there.
 TEST(HostileDisk, LibrariesInTheCurrentFolder) {
   const TempDir dir;
   const Finished run = Shell(
@@ -286,7 +286,7 @@ TEST(HostilePrompt, LongerThanTheContext) {
   ExpectOneLine(Pronk({"run", "-m", kModel, "-c", "8"}, std::string(100, 'x')), "has room for 8");
 }
 
-// More than the tokenizer needs to look at to know that it cannot fit.
+// The tokenizer need not read all of a text to know that it cannot fit.
 TEST(HostilePrompt, OfAHundredMegabytes) {
   const TempDir dir;
   fs::resize_file(dir.Write("prompt", "x"), 100'000'000);

@@ -1,6 +1,5 @@
-// Nothing is written into a file that is read: every flag that names an input with every flag that
-// names an output, by the table that the command line itself is made of. And what inputs and
-// outputs are that are no files.
+// The program never writes into a file that it reads: every input flag with every output flag, by
+// the command line's own table. Also inputs and outputs that are not files.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -27,7 +26,7 @@ class Inputs : public testing::Test {
   const CommandTable table_;
 };
 
-// A flag with a file is an input unless it says otherwise. These do.
+// A flag with a file is an input unless listed here.
 TEST_F(Inputs, AreAllFilesButThese) {
   std::string outputs;
   for (const cli::Command& command : table_.line.commands()) {
@@ -41,7 +40,7 @@ TEST_F(Inputs, AreAllFilesButThese) {
             "perplexity --save-logits\nconvert --outfile\nquantize OUT\nimatrix OUT\n");
 }
 
-// A variable of a script that is not set: without --grammar, for example, any text would be right.
+// An unset variable of a script: without --grammar, for example, any text would be accepted.
 TEST_F(Inputs, HaveNames) {
   for (const cli::Command& command : table_.line.commands()) {
     for (const Flag& flag : command.flags) {
@@ -79,7 +78,7 @@ TEST_F(Inputs, AreNeverOutputs) {
   EXPECT_GT(n_pairs, 20u);
 }
 
-// With files that are what they should be: each of these was written over once.
+// With valid files: each of these was once overwritten.
 TEST_F(Inputs, ThatWereWrittenOver) {
   const std::string baseline = dir_.Path("baseline");
   ASSERT_EQ(

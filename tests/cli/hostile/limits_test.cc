@@ -1,7 +1,7 @@
-// What strangers' files and texts cost, as the system sees it from outside: the most memory that
-// the program had, mapped files included, and processor time. The bounds are the promise of
-// tests/fuzz/README.md; times are generous, for slow machines and sanitizers: what they must catch
-// takes minutes.
+// The cost of untrusted files and texts, as the system measures it: the program's peak memory,
+// including mapped files, and processor time. The bounds are the promise of tests/fuzz/README.md.
+// Times are generous, for slow machines and sanitizers: the faults that they must catch take
+// minutes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -102,7 +102,7 @@ TEST_F(Limits, QuantizeOfALargeHead) {
   ExpectCost(run, path, 3 * 40 * kMB);
 }
 
-// All parts together have no more tensors than one file may have.
+// All parts together have at most as many tensors as one file may have.
 TEST_F(Limits, ManyTensorsInManyParts) {
   constexpr uint64_t kPerPart = 100'000;
   const std::vector<std::byte> weights(4);
@@ -132,7 +132,7 @@ TEST_F(Limits, ManyTensorsInManyParts) {
 
 // --- Vocabularies -----------------------------------------------------------------------------
 
-// Tokens of 16,000 equal letters, and a text that has many of them or nearly.
+// Tokens of 16,000 equal letters, and a text with many such tokens, or near matches.
 TEST_F(Limits, LongEqualSpecialTokens) {
   for (const char* family : {"llama", "gpt2"}) {
     SCOPED_TRACE(family);
@@ -212,7 +212,7 @@ TEST_F(Limits, ATemplateThatMakesMuch) {
   }
 }
 
-// A token so long that the size of a text says nothing: cutting ends where there is too much.
+// A token so long that a text's size proves nothing: tokenizing stops at the limit.
 TEST_F(Limits, ATemplateThatMakesMuchOfLongTokens) {
   SmallModel model = {.chat_template = "{{ '\\n' * 40000000 }}"};
   model.change_vocabulary = [](VocabSpec& spec) {
@@ -235,7 +235,7 @@ TEST_F(Limits, ALineOfTwentyMegabytes) {
   ExpectCost(run, kModel, (4 * 20 + 64) * kMB);
 }
 
-// A text that is refused costs what may be read of it, and a longer file nothing.
+// A refused text costs at most the readable size; a longer file costs nothing.
 TEST_F(Limits, TextsWithoutEnd) {
   constexpr size_t kText = size_t{256} << 20, kLine = size_t{64} << 20,
                    kDocument = size_t{16} << 20;
@@ -275,8 +275,8 @@ TEST_F(Limits, TextsWithoutEnd) {
   EXPECT_FALSE(fs::exists(dir_.Path("out")));
 }
 
-// The longest text that may be read takes its own size and little more before it is refused, since
-// it cannot fit into the context.
+// The longest readable text takes its own size and little more before it is refused, since it
+// cannot fit into the context.
 TEST_F(Limits, TheLongestText) {
   const std::string text = dir_.Write("text", "");
   fs::resize_file(text, size_t{256} << 20);
@@ -297,7 +297,7 @@ std::string Repeated(const std::string& text, size_t bytes) {
 }
 
 TEST_F(Limits, JsonTakesItsOwnSize) {
-  // What this program has when it starts the other counts, so it lets go of its texts.
+  // This test's memory at the start of the program counts, so it frees its texts.
   const std::string folder = dir_.Path("model"), out = dir_.Path("out.gguf");
   {
     HfLlama llama;
@@ -351,7 +351,7 @@ TEST_F(Limits, JsonTakesItsOwnSize) {
   ExpectCost(bench, "", 64 * kMB);
 }
 
-// At every limit that the program starts with there is an answer or one line.
+// At every limit at which the program starts, it gives an answer or one line.
 TEST_F(Limits, MemoryThatRunsOut) {
   if (!kMemoryIsOurs) GTEST_SKIP() << "sanitizers reserve memory of their own";
   HfLlama llama;
@@ -382,8 +382,9 @@ TEST_F(Limits, MemoryThatRunsOut) {
   }
 }
 
-// sentencepiece's protobuf crashes if an allocation of its own fails and memory is not zero by
-// chance, so all of it must be there before (glibc fills memory where the environment says so).
+// sentencepiece's protobuf crashes if one of its allocations fails and memory is not zero by
+// chance, so all its memory must be allocated before (glibc fills memory if the environment says
+// so).
 TEST_F(Limits, MemoryThatRunsOutInAVocabulary) {
   if (!kMemoryIsOurs) GTEST_SKIP() << "sanitizers reserve memory of their own";
   SmallModel model;
@@ -418,7 +419,7 @@ TEST_F(Limits, SmallStacks) {
 #endif
 }
 
-// Where memory ends, a stack cannot grow.
+// At the limit of memory, a stack cannot grow.
 TEST_F(Limits, StacksThatCannotGrow) {
   if (!kMemoryIsOurs) GTEST_SKIP() << "sanitizers reserve memory of their own";
   const Finished run = Shell(
@@ -429,7 +430,7 @@ TEST_F(Limits, StacksThatCannotGrow) {
   EXPECT_GE(std::count(run.out.begin(), run.out.end(), '\n'), 10);
 }
 
-// The deepest nesting that is allowed, with the smallest stack that is allowed.
+// The deepest allowed nesting, with the smallest allowed stack.
 TEST_F(Limits, DeepTemplatesOnTheSmallestStack) {
   if (!kMemoryIsOurs) GTEST_SKIP() << "sanitizers' stacks are larger";
   std::string deep;
@@ -486,7 +487,7 @@ TEST_F(Limits, InterruptsWhileCutting) {
   EXPECT_LT(run.seconds, 10);
 }
 
-// As nohup and shells' background jobs have it.
+// As with nohup and shells' background jobs.
 TEST_F(Limits, InterruptsThatAParentIgnores) {
   const Finished run = Done(
       Shell("trap '' INT; \"$PRONK\" run -m \"$MODEL\" -p Hello -n 400 --ignore-eos -c 500 --json "

@@ -1,4 +1,4 @@
-// What is written, and where: never into what is read, never into a file that merely got the number
+// Outputs and their places: never into an input, never into a file that merely received the number
 // of a closed stream, and under a temporary name that is free.
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ TEST_F(Outputs, ThatAreTheModel) {
   }
 }
 
-// Another model, meant as an input but written last, where the output is named.
+// Another model, meant as an input but placed last, where the output is named.
 TEST_F(Outputs, ThatAreAnotherModel) {
   const std::string says = model_ + ": is a GGUF file, perhaps a model, that would be lost";
   const std::string text = dir_.Path("text"), out = dir_.Path("out");
@@ -117,7 +117,7 @@ TEST(OutputsOfParts, QuantizeOntoPartTwo) {
   EXPECT_EQ(Pronk({"quantize", first, dir.Path("out"), "Q8_0"}).status, 0);
 }
 
-// No more than the reader accepts.
+// The writer stays within the reader's limits.
 TEST(OutputsOfQuantize, CanBeRead) {
   const TempDir dir;
   const std::vector<std::byte> weights(32 * 4);
@@ -149,7 +149,7 @@ TEST(OutputsWithClosedStreams, GoNowhere) {
   EXPECT_EQ(fs::file_size(logits) % sizeof(float), 0u);
 }
 
-// An open file by its number is written from where it is, as by printing.
+// An open file, given by its number, is written from its position, as by printing.
 TEST(OutputsToOpenFiles, GoWhereTheyAre) {
   const TempDir dir;
   const std::string expected = "before\n" + ReadText([&] {
@@ -167,7 +167,7 @@ TEST(OutputsToOpenFiles, GoWhereTheyAre) {
   }
   Done(Shell("{ echo before; " + command + "/dev/stdout; } >\"$OUT\"", here));
   EXPECT_EQ(ReadText(dir.Path("out")), expected);
-  // A pipe that nobody reads is refused: "5>" waits for the reader.
+  // A pipe without a reader is refused: "5>" waits for the reader.
   Done(Shell("mkfifo \"$OUT\".pipe; cat \"$OUT\".pipe >\"$OUT\" & { " + command +
                  "\"$OUT\".pipe; } 5>\"$OUT\".pipe; wait",
              here));
@@ -176,7 +176,7 @@ TEST(OutputsToOpenFiles, GoWhereTheyAre) {
   ExpectError(Shell(command + "/tmp"), 1, "/tmp: is a folder: give the name of a file");
 }
 
-// Where process ids repeat, as in containers, a name may be taken by what a killed program left.
+// If process ids repeat, as in containers, a killed program's file may have the name.
 TEST(OutputsNextToOthers, TakeANameThatIsFree) {
   const TempDir dir;
   const Finished run = Done(
@@ -192,7 +192,7 @@ TEST(OutputsNextToOthers, TakeANameThatIsFree) {
   EXPECT_EQ(n_files, 2u);
 }
 
-// The file that is in the way is named, not the one that is wanted.
+// The message names the file in the way, not the requested one.
 TEST(OutputsNextToOthers, NameWhatIsInTheWay) {
   const TempDir dir;
   const std::string out =

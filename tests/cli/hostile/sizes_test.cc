@@ -1,5 +1,5 @@
-// What a number asks for is checked before memory or time is taken: every flag with a size, at its
-// largest value, by the table that the command line itself is made of.
+// Sizes are checked before they cost memory or time: every flag with a size, at its largest value,
+// by the command line's own table.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -22,7 +22,7 @@ namespace {
 
 using cli::Flag;
 
-// What else the flag needs to have an effect, and what makes the rest of the command short.
+// Further flags that the flag needs to have an effect, and flags that make the command short.
 const std::map<std::string, std::string> kRest = {
     {"run", " -n 1 -p x"},
     {"run --n-predict", " -p x"},
@@ -63,7 +63,7 @@ TEST_P(Sizes, AreAskedAboutBeforeTheyAreTaken) {
   const auto command = std::ranges::find(commands, GetParam(), &cli::Command::name);
   for (const Flag& flag : command->flags) {
     const bool is_list = flag.type == "N,...";
-    // Of the flags that chat shares, run's are tried.
+    // Flags that chat and run share are tried with run.
     const bool is_shared = command->name == "chat" && flag.group != "Options";
     if ((std::isinf(flag.range.high) && !is_list) || is_shared) continue;
     const std::string& name = flag.names.back();

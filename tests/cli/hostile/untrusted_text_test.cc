@@ -1,5 +1,5 @@
-// Text that comes from a file, wherever it is printed: it commands no terminal, ends no line of
-// ours, and does not fill the screen. (On a terminal: terminal_test.cc.)
+// Text from a file, wherever it is printed: it sends no terminal commands, ends no line of ours,
+// and does not fill the screen. (On a terminal: terminal_test.cc.)
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 // of writing and to end a line, and a byte that is no UTF-8.
 const std::string kEvil = "evil\nforged  1 KB\x1b[2J\x7f\xc2\x9b\u202e\u2028\x9b";
 
-// Printable UTF-8 but for line feeds.
+// Printable UTF-8, except line feeds.
 void ExpectHarmless(std::string_view text) {
   const Json valid = text;
   ASSERT_NO_THROW(valid.dump()) << "is no UTF-8";
@@ -73,7 +73,7 @@ TEST_F(UntrustedText, Inspect) {
     ExpectHarmless(run.out);
     EXPECT_TRUE(Has(run.out, "forged"));  // shown, not left out
   }
-  // JSON still says what is there, but for the byte that it has no way to say.
+  // JSON still has the whole text, except the byte that it cannot express.
   const auto json = Json::parse(Pronk({"inspect", path, "--json"}).out);
   const std::string said = json["metadata"]["general.name"];
   EXPECT_EQ(said, kEvil.substr(0, kEvil.size() - 1) + "\ufffd");

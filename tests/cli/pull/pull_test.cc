@@ -1,5 +1,5 @@
-// pronk-pull, with a hub on this machine (hub.py) that serves, breaks off, lies and refuses: what
-// it downloads, where it puts that, and that nothing else is written.
+// pronk-pull, with a hub on this machine (hub.py) that serves, breaks off, lies and refuses: the
+// files that it downloads, their places, and that it writes nothing else.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::string kScript = SourceDir() + "/cli/pronk-pull";
-const std::string kCommit = "0123456789abcdef0123456789abcdef01234567";  // as the hub says
+const std::string kCommit = "0123456789abcdef0123456789abcdef01234567";  // the hub's commit
 
 class Pull : public testing::Test {
  protected:
@@ -57,7 +57,7 @@ class Pull : public testing::Test {
 
   std::string Hub() const { return home_ + "/.cache/huggingface/hub"; }
   std::string Store(const std::string& repo) const { return Hub() + "/models--acme--" + repo; }
-  // Everything below a folder that is no folder, links not followed.
+  // All files below a folder, without following links.
   static std::vector<std::string> Files(const std::string& folder) {
     std::vector<std::string> files;
     std::error_code error;
@@ -87,7 +87,7 @@ TEST_F(Pull, FillsTheHubsCache) {
   const std::string sum = Shell("sha256sum \"$MODEL\"").out.substr(0, 64);
   EXPECT_EQ(blob, "../../../blobs/" + sum);
   EXPECT_EQ(Files(Store("Good")).size(), 3u);
-  // The program finds it, by any case and without its ending.
+  // The program finds the model, in any case and without its ending.
   const std::vector<std::string> here = {"HOME=" + home_, "HF_HUB_CACHE=", "HF_HOME="};
   EXPECT_TRUE(Has(Pronk({"list", "--names"}, "", here).out, "acme/Good/sub/tiny-Q4_K_M.gguf\n"));
   EXPECT_EQ(Pronk({"tokenize", "-m", "TINY-q4_k_m", "-p", "x"}, "", here).status, 0);
@@ -138,7 +138,7 @@ TEST_F(Pull, GoesOnWhereItEnded) {
     EXPECT_TRUE(Has(Log(), "cdn/" + repo + "/sub/tiny-Q4_K_M.gguf bytes=" + half + "-"));
   }
   EXPECT_EQ(Count(Log(), "cdn/NoRanges"), 3u);  // half of it, no half of it, all of it
-  // What an earlier run left, even if it is wrong, costs a download at most.
+  // An earlier run's rest, even a wrong one, costs at most a download.
   for (const std::string& left : {std::string(1000, 'x'), std::string(1 << 20, 'x')}) {
     fs::remove_all(Store("Good"));
     const std::string sum = Shell("sha256sum \"$MODEL\"").out.substr(0, 64);
@@ -193,7 +193,7 @@ TEST_F(Pull, StaysWithHttp) {
     EXPECT_EQ(run.status, 1) << endpoint;
     EXPECT_TRUE(run.err.starts_with("pull: HF_ENDPOINT: expected ")) << run.err;
   }
-  // Plain http is allowed only where the endpoint has it.
+  // Plain http is allowed only if the endpoint uses it.
   dir_.Write("curl", "#!/bin/sh\nprintf '%s\\n' \"$@\" >\"$ARGUMENTS\"\nexit 7\n");
   fs::permissions(dir_.Path("curl"), fs::perms::owner_all);
   for (const auto& [scheme, allowed] :
@@ -224,7 +224,7 @@ TEST_F(Pull, KeepsTheToken) {
       Has(Run("acme/Gated", {"HF_HOME=" + home_ + "/hf"}).err, "/hf/token: has a character"));
 }
 
-// Of a list of hostile names only the plain one is taken, and no other is written anywhere.
+// Of a list of hostile names only the plain one is used, and files are written nowhere else.
 TEST_F(Pull, TakesPlainNamesOnly) {
   dir_.Write("neighbour", "mine");
   const Finished run = Done(Run("acme/Names"));
@@ -261,7 +261,7 @@ TEST_F(Pull, FollowsNoLinksInTheCache) {
     EXPECT_EQ(ReadText(file), "mine");
     fs::remove_all(Hub());
   }
-  // The cache itself may be one.
+  // The cache itself may be a link.
   fs::create_directories(home_ + "/.cache/huggingface");
   fs::create_symlink(outside, Hub());
   Done(Run("acme/Good"));
@@ -282,7 +282,7 @@ TEST_F(Pull, Interrupted) {
     SCOPED_TRACE(signal);
     fs::remove_all(Hub());
     fs::create_directories(dir_.Path("temporary"));
-    // The shell lets what runs in its background ignore SIGINT.
+    // The shell makes background jobs ignore SIGINT.
     const std::string line =
         std::string("python3 -c 'import os, signal, sys; signal.signal(signal.SIGINT, ") +
         "signal.SIG_DFL); os.execvp(\"sh\", sys.argv[1:])' sh \"$PULL\" acme/Stuck & "
@@ -299,7 +299,7 @@ TEST_F(Pull, Interrupted) {
   }
 }
 
-// As the launcher calls it, which builds nothing first; and what the program says instead.
+// Called by the launcher, which builds nothing first; and the program's own message.
 TEST_F(Pull, FromTheLauncher) {
   const Finished run =
       Done(WithHub("exec \"$LAUNCHER\" pull acme/Good", {"LAUNCHER=" + SourceDir() + "/pronk"}));

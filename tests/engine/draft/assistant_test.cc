@@ -61,7 +61,7 @@ TEST_P(AssistantTest, GuessesAsTheReferenceDoes) {
   }
 }
 
-// It guesses where it knows what the model made of the text's last token but one.
+// It drafts only if it knows the model's hidden state for the last token but one.
 TEST_P(AssistantTest, KnowsTheEndOfTheText) {
   const std::vector<TokenId> ids(40, 5);
   const auto text = [&](size_t n) { return std::span(ids).first(n); };
@@ -83,7 +83,7 @@ TEST_P(AssistantTest, KnowsTheEndOfTheText) {
   EXPECT_FALSE(drafter.FindDrafts(text(16)));
 }
 
-// What a session wrote: with a text that is cut, and goes on otherwise.
+// A session's text, with a text that is cut and continues differently.
 std::vector<TokenId> Write(const Model& model, const SessionOptions& options, DraftCounts* counts) {
   Session session(model, options);
   session.Prefill(Ids());
@@ -145,7 +145,7 @@ TEST(Assistant, FitsOneModel) {
         "the draft model is an assistant of another model: expected " + std::string(expected)))
         << name;
   }
-  const Model llama = Load("tiny/llama");  // other tokens
+  const Model llama = Load("tiny/llama");  // has other tokens
   SessionOptions options = {.draft = {.on = true, .model = &assistant}};
   EXPECT_TRUE(
       test::Has(test::ErrorOf<Error>([&] { Session(llama, options); }), "another vocabulary"));

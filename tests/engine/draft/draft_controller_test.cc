@@ -15,13 +15,13 @@
 namespace engine {
 namespace {
 
-// A machine and a text. Times are in milliseconds.
+// A simulated machine and text. Times are in milliseconds.
 struct World {
   std::string name;
-  std::function<double(size_t n_tokens)> pass;  // what one takes
-  double acceptance;                            // of any draft
-  double draft_cost;                            // of one
-  double noise;                                 // a pass takes up to this share more or less
+  std::function<double(size_t n_tokens)> pass;  // the time of a pass
+  double acceptance;                            // the probability that a draft is right
+  double draft_cost;                            // the time of a draft
+  double noise;                                 // the largest relative deviation of a pass's time
 };
 
 std::ostream& operator<<(std::ostream& out, const World& world) { return out << world.name; }
@@ -39,8 +39,8 @@ double BestRate(const World& world) {
   return best;
 }
 
-// A text that is generated in a world, n_tokens of it. Where drafts are free the controller is told
-// of those that were not read, as Speculation does.
+// Generates n_tokens of a text in a world. If drafts are free, the controller also learns of drafts
+// that were not read, as from Speculation.
 class Simulation {
  public:
   Simulation(uint64_t seed, bool costs_nothing)
@@ -104,7 +104,7 @@ std::vector<World> Worlds() {
   return worlds;
 }
 
-// The mean of several texts, so that luck with one of them does not count.
+// The mean of several texts, to average out chance.
 template <class Work>
 double Mean(Work work) {
   constexpr uint64_t kTexts = 30;
@@ -136,8 +136,8 @@ TEST_P(DraftControllerTest, ComesBackWhenTheTextChanges) {
   EXPECT_GE(rate, 0.97 * BestRate(GetParam()));
 }
 
-// A draft model that does not pay: one as large as the model, one that is slower than its size, one
-// that is wrong, and one that drives the model's weights out of the caches.
+// Draft models that do not pay: one as large as the model, one slower than its size, one that is
+// wrong, and one that drives the model's weights out of the caches.
 TEST(DraftController, ADraftModelThatDoesNotPayCostsNextToNothing) {
   struct DraftModel {
     double acceptance, guessed_cost, cost, slower;
@@ -174,8 +174,8 @@ TEST(DraftController, ADraftModelThatDoesNotPayCostsNextToNothing) {
   }
 }
 
-// A model that knows which of its drafts are doubtful: a chain that ends there beats every fixed
-// number of drafts, and one that is sure of what is wrong is found out.
+// A model that knows its doubtful drafts: a chain that ends there beats every fixed number of
+// drafts. A model that is sure of wrong drafts is detected.
 TEST(DraftController, EndsAChainWhereItIsDoubtful) {
   constexpr double kDraft = 0.25;
   const auto pass = [](size_t n) { return 1 + 0.06 * static_cast<double>(n - 1); };
@@ -212,7 +212,7 @@ TEST(DraftController, EndsAChainWhereItIsDoubtful) {
       }
       return n_tokens / time;
     });
-    double best = 0, tokens = 1, reached = 1;  // of fixed numbers, 0.725 of the drafts being right
+    double best = 0, tokens = 1, reached = 1;  // for fixed numbers, with 0.725 of the drafts right
     for (size_t n = 0; n < kMaxDrafts; ++n) {
       best = std::max(best, tokens / (pass(1 + n) + kDraft * static_cast<double>(n)));
       tokens += reached *= 0.7 * 0.95 + 0.3 * 0.2;

@@ -1,4 +1,4 @@
-// Drafts that go on as the text did before, against a plain search.
+// Drafts that continue as the text did before, compared with a plain search.
 #include "engine/draft/lookup_drafter.h"
 
 #include <gtest/gtest.h>
@@ -27,10 +27,10 @@ TEST(LookupDrafter, GoesOnAsTheLastTime) {
   EXPECT_EQ(LookUp(drafter, {1, 2}, 3), Ids{});
   EXPECT_EQ(LookUp(drafter, {1, 2, 3, 4, 9, 1, 2}, 3), (Ids{3, 4, 9}));
   drafter.Truncate(0);
-  // After the end it continues with its own guesses.
+  // After the text's end it continues with its own drafts.
   EXPECT_EQ(LookUp(drafter, {1, 2, 3, 1, 2}, 7), (Ids{3, 1, 2, 3, 1, 2, 3}));
   drafter.Truncate(0);
-  // The longest that agrees, and of these the latest.
+  // The longest match, and of several the latest.
   EXPECT_EQ(LookUp(drafter, {7, 1, 2, 5, 8, 1, 2, 6, 9, 1, 2, 4, 7, 1, 2}, 1), Ids{5});
   drafter.Truncate(0);
   EXPECT_EQ(LookUp(drafter, {1, 2, 5, 1, 2, 6, 8, 1, 2}, 1), Ids{6});
@@ -47,7 +47,7 @@ TEST(LookupDrafter, FindsWhatAPlainSearchFinds) {
         text.resize(text.size() / 2);
         drafter.Truncate(text.size());
       }
-      // The longest of all earlier places, the latest of those as long.
+      // The longest match of all earlier places; of equally long ones the latest.
       size_t longest = 1, begin = 0;
       for (size_t place = text.size(); place-- > 1;) {
         size_t same = 0;
@@ -69,7 +69,7 @@ TEST(LookupDrafter, FindsWhatAPlainSearchFinds) {
 TEST(LookupDrafter, GoesThroughALongTextOfOneWord) {
   constexpr size_t kTokens = 100'000;
   LookupDrafter drafter(kTokens);
-  const std::vector<TokenId> text(kTokens, 3);  // every place is one that agrees
+  const std::vector<TokenId> text(kTokens, 3);  // every place matches
   for (size_t n = 1; n <= kTokens; n += 1000) drafter.FindDrafts(std::span(text).first(n));
   EXPECT_EQ(drafter.FindDrafts(text), std::optional(drafter.n_kinds() - 1));
 }

@@ -1,5 +1,5 @@
-// Reading ahead changes no bit of what a model writes: with drafts that are right, wrong and both,
-// in every family, whatever is done to the session in between.
+// Reading ahead changes no bit of a model's output: with right, wrong and mixed drafts, in every
+// family, whatever else the session does.
 #include "engine/draft/speculation.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ std::vector<TokenId> Prompt(const Model& model) {
   return ids;
 }
 
-// Knows the text, and guesses it but for a token here and there.
+// Knows the text, and drafts it, except for some tokens.
 class Oracle : public Drafter {
  public:
   Oracle(std::vector<TokenId> text, double right) : text_(std::move(text)), right_(right) {}
@@ -59,7 +59,7 @@ class Oracle : public Drafter {
   std::mt19937_64 random_;
 };
 
-// What a session wrote, and the logits that it chose by.
+// A session's text, and the logits that it sampled from.
 struct Written {
   std::vector<TokenId> text;  // with the prompt
   std::vector<std::vector<float>> logits;
@@ -136,7 +136,7 @@ TEST_P(SpeculationTest, GoesBackWithTokensReadAhead) {
     for (int i = 0; i < 6; ++i) s->Decode(s->Sample());
   }
   ASSERT_TRUE(std::ranges::equal(session.logits(), reference.logits()));
-  // Back to a bookmark, back to where there is none, and on with another text.
+  // Back to a bookmark, back to a position without one, and on with another text.
   for (const size_t position : {kPrompt + 25, kPrompt + 20, kPrompt}) {
     const size_t reached = session.Rewind(position);
     ASSERT_EQ(reached, reference.Rewind(position));
@@ -160,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(Families, SpeculationTest,
 
 Model Tiny() { return Model::Load(test::DataPath("families") / "smollm3.gguf"); }
 
-// Takes its time, and is wrong.
+// A slow drafter that is always wrong.
 class Slow : public Drafter {
  public:
   std::optional<size_t> FindDrafts(std::span<const TokenId>) override { return 0; }
@@ -176,8 +176,8 @@ TEST(Speculation, TheGainIsByTheClock) {
   options.draft = Drafts(std::make_shared<Slow>(), 1);
   const DraftCounts fixed = Write(model, options, 20).counts;
   EXPECT_GT(fixed.seconds, 0.019);
-  EXPECT_FALSE(fixed.Gain());  // only the first pass was without
-  options.draft.fixed = {};    // in the first moments it is not asked
+  EXPECT_FALSE(fixed.Gain());  // only the first pass had no drafts
+  options.draft.fixed = {};    // in the first moments the model does not draft
   const DraftCounts counts = Write(model, options, 60).counts;
   ASSERT_TRUE(counts.Gain());
   EXPECT_LE(*counts.Gain(), 1);
@@ -216,13 +216,13 @@ TEST(Speculation, CountsWhatWasReadAhead) {
   EXPECT_GT(counts.seconds, 0);
 }
 
-// What a grammar forces comes by Prefill(): what was read ahead of it is not read again.
+// Forced tokens come by Prefill(), which does not read tokens again that were read ahead.
 TEST(Speculation, PrefillTakesWhatWasReadAhead) {
   const Model model = Tiny();
   SessionOptions plain = DraftedOptions(kernels::KvType::kF16, 1, 0.0f);
   const Written expected = Write(model, plain, 20);
   const auto text = std::span(expected.text);
-  for (const size_t n_read : {1u, 3u, 5u}) {  // of three that are there
+  for (const size_t n_read : {1u, 3u, 5u}) {  // of three drafts
     Session alone(model, plain);
     alone.Prefill(text.first(kPrompt + 2 + n_read));
     plain.draft = Drafts(std::make_shared<Oracle>(expected.text, 1.0), 3);
@@ -265,7 +265,8 @@ TEST(ModelDrafter, DraftsWhatItsModelFindsMostLikely) {
   EXPECT_EQ(written.counts.accepted, 47u);
 }
 
-// A long text takes the small model time, too: Ctrl-C ends its reading, and what was read stays.
+// The small model needs time for a long text, too: Ctrl-C ends its reading, and the read part
+// stays.
 TEST(ModelDrafter, StopsReadingWhereItIsInterrupted) {
   const Model model = Tiny();
   SessionOptions options = DraftedOptions(kernels::KvType::kF16, 1, 0.0f);
@@ -308,7 +309,7 @@ TEST(ModelDrafter, FollowsATextThatGoesOnOtherwise) {
   }
 }
 
-// The text has tokens that the small model lacks: it guesses nothing after them.
+// The text has tokens that the small model lacks: it drafts nothing after them.
 TEST(ModelDrafter, MayKnowFewerTokens) {
   const Model model = Tiny();
   const Model fewer = Model::Load(test::DataPath("hybrids") / "gemma3n.gguf");
@@ -320,7 +321,7 @@ TEST(ModelDrafter, MayKnowFewerTokens) {
   EXPECT_EQ(Write(model, options, 80).text, expected.text);
 }
 
-// Gives drafts that are not allowed, or fails.
+// A drafter that gives invalid drafts, or fails.
 class Unruly : public Drafter {
  public:
   explicit Unruly(bool throws) : throws_(throws) {}

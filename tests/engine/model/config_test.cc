@@ -1,4 +1,4 @@
-// What Config and Weights refuse, each with a message that names the key or tensor.
+// Files that Config and Weights refuse, each with a message that names the key or tensor.
 #include "engine/model/config.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ namespace {
 
 using ConfigValue = std::variant<uint32_t, float, std::string, std::vector<uint32_t>>;
 
-// A llama of one layer, of which a test changes single keys and tensors.
+// A llama of one layer, in which tests change single keys and tensors.
 struct SmallModel {
   std::map<std::string, ConfigValue> keys = {
       {"general.architecture", "llama"},     {"llama.context_length", 64u},
@@ -37,9 +37,9 @@ struct SmallModel {
       {"blk.0.ffn_gate.weight", {32, 64}},    {"blk.0.ffn_up.weight", {32, 64}},
       {"blk.0.ffn_down.weight", {64, 32}},
   };
-  std::map<std::string, gguf::DType> types;  // F32 where a tensor is not named here
+  std::map<std::string, gguf::DType> types;  // by tensor; a tensor without a type here is F32
 
-  // Writes, opens, reads; returns the message of what it throws.
+  // Writes, opens and reads the model. Returns the message of an exception.
   std::string Error() const {
     return test::ErrorOf([&] { Read([](const Config&, const Weights&) {}); });
   }
@@ -129,7 +129,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 struct BadKey {
   const char* key;
   ConfigValue value;
-  const char* message;  // part of what is said
+  const char* message;  // part of the message
 };
 
 class ConfigRefuses : public testing::TestWithParam<BadKey> {};
@@ -200,7 +200,7 @@ TEST(Config, NoKeyIsIgnored) {
   EXPECT_TRUE(test::Has(unknown.Error(), "key \"llama.attention.new_idea\": may change what"));
 }
 
-// Whatever the family.
+// In every family.
 TEST(Config, ScalesAreFollowed) {
   SmallModel model;
   model.keys["llama.attention.scale"] = 0.5f;
@@ -239,7 +239,7 @@ TEST(Config, AWindowOfAllLayers) {
   model.Read([](const Config& c, const Weights&) { EXPECT_EQ(c.layers[0].window, 4096u); });
 }
 
-// Encoders of images and sound are passed over, and it is known that there are some.
+// Encoders of images and sound are ignored, and Config says that they exist.
 TEST(Config, PassesOverEncoders) {
   SmallModel model;
   model.Read([](const Config& c, const Weights& w) {
@@ -312,7 +312,7 @@ TEST(Weights, TensorsThatNobodyUses) {
     model.tensors[name] = {32};
     EXPECT_TRUE(test::Has(model.Error(), "tensor \"" + name + "\" has no place"));
   }
-  SmallModel all;  // what is optional
+  SmallModel all;  // with every optional tensor
   all.tensors["rope_freqs.weight"] = {4};
   all.tensors["output.weight"] = {32, 10};
   all.tensors["blk.0.attn_q.bias"] = all.tensors["blk.0.attn_output.bias"] = {32};

@@ -1,5 +1,5 @@
 // Hadamard transforms of matrices, as in PrismML's files: a model whose matrices and table are
-// transformed, and whose keys say so, has the logits of the model that it was.
+// transformed, and whose keys say so, has the original model's logits.
 #include "engine/model/hadamard_transforms.h"
 
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ void WriteRotated(const std::string& name, const std::string& path,
     std::memcpy(values.data(), tensor.data, tensor.bytes);
     const bool is_matrix = tensor.n_dims == 2 && tensor.cols() % kBlock == 0 &&
                            !tensor.name.ends_with("conv1d.weight") &&
-                           !tensor.name.ends_with("attn_k.weight");  // one that is not
+                           !tensor.name.ends_with("attn_k.weight");  // one matrix is not
     if (is_matrix) {
       const bool grouped = tensor.name.ends_with("ssm_out.weight");
       for (size_t r = 0; r < tensor.rows(); ++r) {

@@ -1,6 +1,6 @@
-// The keys of families whose layers are not all plain attention: each that is in the families'
-// definitions is honoured or refused, but for those without effect. On the models of
-// tests/data/hybrids, in which a test sets one key.
+// The keys of families whose layers are not all plain attention. Each key in the families'
+// definitions is honoured or refused, unless it has no effect. The tests set one key in the models
+// of tests/data/hybrids.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,8 +42,7 @@ void Add(gguf::Writer& writer, const std::string& key, const KeySetting& setting
   std::visit(add, setting);
 }
 
-// The model with these keys of its architecture changed, and without the tensor of this name or
-// with it under another.
+// The model with these keys of its architecture changed, and with one tensor removed or renamed.
 struct Variant {
   std::string model;
   std::vector<KeyChange> changes;
@@ -246,7 +245,7 @@ TEST(HybridKeys, NoSharedExpertsInDeepSeek) {
   EXPECT_EQ(logits[0], logits[1]);
 }
 
-// Flags decide, whatever the interval says.
+// Flags override the interval.
 TEST(HybridKeys, FlagsOfRecurrentLayersGoBeforeTheInterval) {
   const KeyChange flags = {"attention.recurrent_layers", Numbers{1, 1, 0}};
   EXPECT_EQ(LogitsWith({"qwen35", {}}),
@@ -349,7 +348,7 @@ TEST(HybridKeys, AreRefusedByName) {
   }
 }
 
-// Buffers have the sizes that the keys say: tensors of the other form must not be used with them.
+// Buffers have the sizes that the keys give: tensors of the other form must not be used with them.
 TEST(HybridTensors, AreThoseOfTheForm) {
   EXPECT_TRUE(
       test::Has(ErrorOf({"deepseek2", {}, "blk.0.attn_k_b.weight", "blk.0.attn_kv_b.weight"}),
@@ -364,7 +363,7 @@ TEST(HybridTensors, AreThoseOfTheForm) {
                         "blk.0.attn_v.weight"));
   EXPECT_TRUE(test::Has(ErrorOf({"gemma3n", {}, "blk.0.attn_v.weight"}),
                         "blk.0.attn_v.weight: is missing"));
-  // A layer that sees another's keys must not write its own there.
+  // A layer that sees another layer's keys must not store its own there.
   EXPECT_TRUE(test::Has(ErrorOf({"gemma4", {}, "blk.0.ffn_norm.weight", "blk.4.attn_qkv.weight"}),
                         "blk.0.ffn_norm.weight: is missing"));
 }

@@ -80,7 +80,7 @@ TEST(OtherPrograms, I2_SHasTheLogitsOfItsWeights) {
                         "expected a scale that is a number"));
 }
 
-// Models of these names have the squared ReLU, which no key says.
+// Models with these names have the squared ReLU, which no key says.
 TEST(OtherPrograms, BitNetsOtherNamesHaveItsLogits) {
   const gguf::File file = gguf::File::Open(test::DataPath("families/bitnet-relu2.gguf"));
   const std::vector<float> expected =

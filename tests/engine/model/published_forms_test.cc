@@ -1,5 +1,6 @@
 // Forms in which models are published, besides their keys (published_test.cc): projections joined
-// or not, vocabularies and experts as many as published, parts of a split, early files of Ollama's.
+// or not, published sizes of vocabularies and numbers of experts, parts of a split, Ollama's early
+// files.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -119,8 +120,8 @@ TEST(PublishedForms, ProjectionsOfQwen3Next) {
   }
 }
 
-// 262,144 tokens and 512 experts: those that are new have no weight and are never chosen, so what
-// was there before has the same logits.
+// 262,144 tokens and 512 experts: the new ones have no weight and are never chosen, so the logits
+// of the old tokens stay the same.
 TEST(PublishedForms, AsManyTokensAndExpertsAsPublished) {
   constexpr size_t kTokens = 262'144, kExperts = 512;
   Parts parts("lfm2moe");
@@ -170,8 +171,8 @@ TEST(PublishedForms, AsManyTokensAndExpertsAsPublished) {
   }
 }
 
-// As a splitting program writes them: a first part without tensors, with the metadata, then the
-// tensors in two parts.
+// Parts as a splitting program writes them: a first part without tensors, with the metadata, then
+// the tensors in two parts.
 TEST(PublishedForms, PartsOfASplit) {
   const Parts parts("lfm2moe");
   const test::TempDir dir;
@@ -199,8 +200,8 @@ TEST(PublishedForms, PartsOfASplit) {
             LogitsOf(Model::Load(test::DataPath("hybrids/lfm2moe.gguf").string())));
 }
 
-// Ollama's first gpt-oss had rows of gates and ups in turn, which other files have in halves. Some
-// architectures are its own.
+// Ollama's first gpt-oss had the rows of gates and ups interleaved, which other files have in
+// halves. Some of its architectures are its own.
 TEST(PublishedForms, RefusedOfOllamas) {
   for (const auto& [architecture, says] : {std::pair("gptoss", "an early file of Ollama's"),
                                            std::pair("glm4moelite", "Ollama's own converter")}) {

@@ -1,5 +1,5 @@
-// Files as people publish them: the keys of tests/data/published, put onto small models. Each runs
-// with the logits of the bare small model, or is refused with the line that its list states.
+// Published files: the keys of tests/data/published, applied to small models. Each runs with the
+// logits of the bare small model, or is refused with the line that its list states.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,8 +46,8 @@ struct List {
   std::vector<std::pair<std::string, std::string>> renamed;  // parts of tensors' names
 };
 
-// "KEY TYPE VALUE": VALUE is "-" if it is the small model's or a text; "small V" after it is what
-// the small model gets, in the place of its own.
+// "KEY TYPE VALUE": VALUE is "-" for the small model's value or a text. "small V" after it replaces
+// the small model's own value.
 Key ReadKey(std::istringstream& words, std::string name) {
   Key key = {std::move(name), "", ""};
   std::string small;
@@ -196,7 +196,8 @@ void Write(const List& list, const std::string& path) {
     if (const auto found = kept.find(key.name); found != kept.end()) {
       const gguf::Value& value = found->second->value;
       const bool is_array = value.type == gguf::ValueType::kArray;
-      // Lists of texts; what is the same in all layers of a published model, and not of this one.
+      // Lists of texts, and values that are equal in all layers of a published model but not of
+      // this one.
       if (is_array &&
           (value.element_type == gguf::ValueType::kString || !key.type.starts_with("arr"))) {
         continue;
@@ -270,7 +271,7 @@ TEST_P(PublishedTest, RunsAsTheBareModelOrIsRefusedForAReason) {
   std::vector<float> logits;
   ASSERT_EQ(test::ErrorOf([&] { logits = LogitsOf(path); }), "");
   EXPECT_LT(test::Nmse(logits, bare), list.permuted ? 1e-9 : 1e-30);
-  // One note that images are not read, where there is an encoder.
+  // If there is an encoder, one note says that images are not read.
   const auto notes = Model::Load(path).notes;
   const auto n = std::ranges::count_if(
       notes, [](const std::string& note) { return note.find("images") != std::string::npos; });
@@ -288,7 +289,7 @@ TEST(Published, HasAListForEachArchitecture) {
   }
 }
 
-// Small models split text by nothing, so what the lists name is looked up here.
+// Small models do not split text, so the lists' splitting patterns are looked up here.
 TEST(Published, NamesSplitPatternsThatAreKnown) {
   for (const auto& path : Lists()) {
     for (const Key& key : ReadList(path).keys) {

@@ -29,14 +29,15 @@ using test::AllLogits;
 using test::Nmse;
 using tokenizer::TokenId;
 
-// What a cache in f16 may cost, as a share of the logits' energy. Rounding keys and values to 2^-11
-// is 2e-7 of theirs. A layer adds that to the residual stream, and the next ones pass it on: up to
-// 3e-6 was seen, in deep models and those with large scores 3e-5, in one of 64 layers 4e-4. Three
-// times that is allowed: whether a formula is right, the cache of floats tells.
+// The error that a cache in f16 may cause, as a share of the logits' energy. Rounding keys and
+// values to 2^-11 costs 2e-7 of theirs. A layer adds that to the residual stream, and the next
+// layers pass it on: up to 3e-6 was seen, 3e-5 in deep models and models with large scores, 4e-4 in
+// one with 64 layers. Three times that is allowed: the float cache shows whether a formula is
+// right.
 constexpr double kF16Usual = 1e-5, kF16Deep = 1e-4, kF16Deepest = 1.2e-3;
-// Gemma 3n's sparse gate keeps what is above a bound, which amplifies rounding.
+// Gemma 3n's sparse gate keeps numbers above a bound, which amplifies rounding.
 constexpr double kSparse = 1e-7;
-// Where weights are quantized activations are rounded to int8: 2e-5 of their energy each time.
+// If weights are quantized, activations are rounded to int8: 2e-5 of their energy each time.
 constexpr double kInt8 = 5e-3;
 
 struct Family {
@@ -107,7 +108,7 @@ TEST_P(FamilyTest, SameBitsForAnyNumberOfThreads) {
   }
 }
 
-// How drafts are verified: a few tokens in one pass have the bits of tokens alone.
+// Drafts rely on this: a few tokens in one pass have the bits of single tokens.
 TEST_P(FamilyTest, GivesATokenTheSameBitsInAFewAsAlone) {
   const Golden golden = Goldens(GetParam().name)[0];
   const Model model = Model::Load(golden.model);
@@ -119,7 +120,7 @@ TEST_P(FamilyTest, GivesATokenTheSameBitsInAFewAsAlone) {
 }
 
 // A text that is far longer than a window: ring buffers wrap, in batches that end anywhere. Batches
-// add in another order than single tokens; 64 layers make 1.4e-8 of that.
+// add in another order than single tokens; in 64 layers the difference is 1.4e-8.
 TEST_P(FamilyTest, ReadsALongTextTheSameInBatchesOfAnySize) {
   const Golden golden = Goldens(GetParam().name)[0];
   const Model model = Model::Load(golden.model);
@@ -248,7 +249,7 @@ std::vector<Family> FamiliesOf(const char* folder) {
   return families;
 }
 
-// The generator still makes the models that are here.
+// The generator makes exactly these models.
 TEST(Families, ModelsAreThoseOfTheirLines) {
   for (const auto& [folder, script] :
        {std::pair("families", "family_gguf.py"), std::pair("more", "more_gguf.py"),

@@ -84,7 +84,7 @@ TEST(DefaultModel, HardlyChangesWithACacheOfInt8) {
   const double single =
       Nmse(AllLogits(model, ids, LogitsOptions(kernels::KvType::kQ8_0, 2, 1)), expected);
   EXPECT_LT(batch, 3e-3);
-  EXPECT_GT(batch, 1e-8);  // it does have an effect
+  EXPECT_GT(batch, 1e-8);  // batches do differ
   EXPECT_LT(single, 3e-3);
 }
 
@@ -122,7 +122,7 @@ TEST(DefaultModel, ReadsTheSameInBatchesOfAnySize) {
   }
 }
 
-// Up to 16 tokens are computed as single ones, bit for bit, whatever the cache and the depth.
+// Up to 16 tokens have the bits of single tokens, with any cache type and depth.
 TEST(DefaultModel, GivesATokenTheSameBitsInAFewAsAlone) {
   const Model model = Model::Load(test::kDefault);
   const std::vector<TokenId> ids = StoryIds(model);

@@ -1,5 +1,5 @@
-// What is read ahead and let go in a model larger than memory. That this is faster shows only with
-// such a model (kernels/NOTEBOOK.md).
+// The pages that are prefetched and released in a model larger than memory. The gain in speed shows
+// only with such a model (kernels/NOTEBOOK.md).
 #include "engine/pass/pager.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace {
 
 using Advice = Pager::Advice;
 
-// The tensors that each kind of advice was about, in their order, as "blk.0.attn_q.weight".
+// The tensors of each kind of advice, in order, as "blk.0.attn_q.weight".
 class Log {
  public:
   explicit Log(const Model& model) : model_(model) {}
@@ -53,7 +53,7 @@ class Log {
   std::map<std::string, uint64_t> bytes_;
 };
 
-// Waits until the pager's thread has done what it was told to.
+// Waits until the pager's thread has done its work.
 void Finish(Log& log, Advice advice, size_t n) {
   while (log.Blocks(advice).size() < n) std::this_thread::yield();
 }

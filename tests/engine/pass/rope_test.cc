@@ -1,4 +1,4 @@
-// Rope angles against the formulas of the papers, worked out by hand.
+// RoPE angles, compared with the papers' formulas computed by hand.
 #include "engine/pass/rope.h"
 
 #include <gtest/gtest.h>

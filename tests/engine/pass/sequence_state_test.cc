@@ -1,4 +1,4 @@
-// How much a sequence keeps, and how far it can be rewound.
+// The amount that a sequence keeps, and the positions to which it can go back.
 #include "engine/pass/sequence_state.h"
 
 #include <gtest/gtest.h>
@@ -32,11 +32,11 @@ Config WindowConfig(size_t window) {
 TEST(SequenceState, AWindowTakesTheMemoryOfTheWindow) {
   constexpr size_t kBytes = 2 * 4 * sizeof(float);  // of a position in a layer
   const Config config = WindowConfig(512);
-  // The window, a batch of 64, and what is missing to whole tiles.
+  // The window and a batch of 64, rounded up to whole tiles.
   EXPECT_EQ(SequenceState::BytesFor(config, {100'000, 64, 0, kType}), (100'000 + 640) * kBytes);
   EXPECT_EQ(SequenceState(config, {100'000, 64, 0, kType}).layer(0).capacity, 640u);
   EXPECT_EQ(SequenceState(config, {100'000, 64, 0, kType}).layer(1).capacity, 100'000u);
-  // No ring is larger than the context.
+  // A ring is never larger than the context.
   EXPECT_EQ(SequenceState::BytesFor(config, {600, 512, 0, kType}), (600 + 600) * kBytes);
   EXPECT_EQ(SequenceState::BytesFor(config, {500, 512, 0, kType}), (500 + 500) * kBytes);
 }
@@ -52,7 +52,7 @@ TEST(SequenceState, GoesBackAsFarAsTheRingReaches) {
   EXPECT_EQ(state.Rewind(0), 0u);
   state.Extend(50);  // again
   EXPECT_EQ(state.Rewind(20), 20u);
-  state.Abandon(1000);  // what it wrote is not forgotten
+  state.Abandon(1000);  // the positions that it wrote still count
   EXPECT_EQ(state.Rewind(10), 0u);
 }
 
@@ -62,7 +62,7 @@ TEST(SequenceState, WithoutWindowsGoesBackAnywhere) {
   EXPECT_EQ(state.Rewind(17), 17u);
 }
 
-// What follows a rewind is, up to rounding, what would have followed without the rewound tokens.
+// After a rewind, the logits are, up to rounding, the same as if the tokens had never been read.
 TEST(SequenceState, ATextGoesOnFromWhereItWasTakenBack) {
   const Model model = Model::Load(test::DataPath("families/gemma3.gguf"));
   SessionOptions options = {.context = 1024, .batch = 32};

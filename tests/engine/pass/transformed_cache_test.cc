@@ -135,7 +135,7 @@ TEST(TransformedCache, HoldsKeysTimesTheHadamardMatrix) {
   }
 }
 
-// Against a cache of floats. Without the matrix the errors are 9e-3 and 0.93.
+// Compares with a float cache. Without the matrix the errors are 9e-3 and 0.93.
 TEST(TransformedCache, LargeChannelsDoNotSpoilOthers) {
   const test::TempDir dir;
   WriteWithLargeKeys(dir.Path("m.gguf"), 30);

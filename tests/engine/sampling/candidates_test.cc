@@ -1,4 +1,4 @@
-// A list of candidates against what it stands for, as a row and as a list.
+// Candidates compared with their definition, as a row and as a list.
 #include "engine/sampling/candidates.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ TEST(Candidates, BestTakesTheLowestIdOfEquals) {
   EXPECT_EQ(candidates.Best().id, 1);
 }
 
-// A mask has whole words of 64 bits; those after the last logit name no token.
+// A mask has whole words of 64 bits; bits after the last logit name no token.
 TEST(Candidates, MasksEndWithTheLogits) {
   const std::vector<float> logits(70, 1.0f);
   const std::vector<uint64_t> all(2, ~uint64_t{0});
@@ -40,7 +40,8 @@ TEST(Candidates, ProbabilitiesAreTheSoftmax) {
   EXPECT_NEAR(p[2], 0.3, 1e-6);
 }
 
-// A changed logit is kept beside the row; changed again, and after others, it is the last one.
+// A changed logit is kept beside the row. If it changes again, also after other logits, the last
+// value counts.
 TEST(Candidates, ChangesAddUp) {
   RowOfLogits candidates({0, 1, 2, 3, 4, 5, 6, 7});
   const auto add = [&](const std::vector<TokenId>& ids, float amount) {

@@ -1,4 +1,4 @@
-// DRY against its definition, spelt out.
+// DRY, compared with a literal implementation of its definition.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace {
 
 using tokenizer::TokenId;
 
-// For each place that follows a repetition of the text's end, its length in tokens, one by one.
+// For each place after a repetition of the text's end, its length in tokens, found one by one.
 std::map<TokenId, size_t> LongestByDefinition(const std::vector<TokenId>& text,
                                               const std::set<TokenId>& breakers) {
   std::map<TokenId, size_t> longest;
@@ -80,7 +80,7 @@ TEST(Dry, ByHand) {
   EXPECT_EQ(Logits(text, options, {2}, 6), (std::vector<float>(6, 0)));
 }
 
-// A text that says one thing over and over gives powers beyond any float.
+// A text that repeats one token gives powers beyond any float.
 TEST(Dry, LongRepetitionsCanBeCompared) {
   const pronk::Dry options = {.multiplier = 1e6f};
   const std::vector<float> logits = Logits(std::vector<TokenId>(20000, 1), options, {}, 3);

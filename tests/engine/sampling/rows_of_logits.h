@@ -1,4 +1,4 @@
-// Candidates that are made by hand.
+// Candidates made by hand.
 #pragma once
 
 #include <cmath>
@@ -20,7 +20,7 @@ class RowOfLogits : public Candidates {
   std::vector<float> logits_;
 };
 
-// With these probabilities, which add up to 1.
+// Candidates with these probabilities, which add up to 1.
 inline RowOfLogits WithProbabilities(const std::vector<double>& probabilities) {
   std::vector<float> logits;
   for (const double p : probabilities) logits.push_back(static_cast<float>(std::log(p)));

@@ -1,5 +1,5 @@
-// Texts that are generated together have the bits that each has alone: in every family, with
-// different samplers, lengths and caches, whoever joins and leaves.
+// Texts that are generated together have the same bits as alone: in every family, with different
+// samplers, lengths and caches, whichever texts join and leave.
 #include "engine/session/batch.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ using tokenizer::TokenId;
 
 constexpr size_t kTexts = 7;
 
-// The i-th text: its prompt, and how it goes on.
+// The i-th text: its prompt and its options.
 std::vector<TokenId> Prompt(const Model& model, size_t i) {
   std::vector<TokenId> ids;
   for (size_t k = 0; k < 3 + 4 * i; ++k) {
@@ -97,7 +97,7 @@ TEST_P(BatchTest, TextsAreAsAlone) {
       ++n_ended;
     }
   };
-  // Some begin together, the others join, the last one takes the place of one that has ended.
+  // Some texts begin together, others join, and the last replaces one that has ended.
   for (size_t i = 0; i < kTexts; ++i) {
     sessions.push_back(std::make_unique<Session>(model, Options(model, i)));
     while (i + 1 == kTexts && n_ended == 0) step();
@@ -114,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(Families, BatchTest, testing::ValuesIn(test::SmallModel
 
 Model Tiny() { return Model::Load(test::DataPath("tiny/llama.gguf")); }
 
-// More than a pass has tokens; one is kept to a grammar, whose forced tokens it reads by itself.
+// More texts than a pass has tokens. One has a grammar, whose forced tokens it reads by itself.
 TEST(Batch, MoreThanAPass) {
   const Model model = Tiny();
   grammar::Constraint constraint(
@@ -147,7 +147,7 @@ TEST(Batch, MoreThanAPass) {
   EXPECT_EQ(n_ended, kMany);
 }
 
-// What throws ends its own text, at any place of the batch.
+// An exception ends only its own text, at any place of the batch.
 TEST(Batch, AnExceptionEndsItsText) {
   const Model model = Tiny();
   Session reference(model, Options(model, 0));
@@ -179,7 +179,7 @@ TEST(Batch, AnExceptionEndsItsText) {
   }
 }
 
-// A text takes the memory of its state: the buffers of a pass are the batch's.
+// A text needs only the memory of its state: the batch has the buffers of a pass.
 TEST(Batch, MemoryIsOneStateEach) {
   if (!test::kAllocationsAreCounted) GTEST_SKIP();
   const Model model = Tiny();

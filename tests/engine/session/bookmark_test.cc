@@ -1,5 +1,5 @@
-// Where a text can go back to: models whose layers keep states that every token changes need
-// snapshots, and any model can keep logits. What is read again is counted.
+// The positions to which a text can go back. Models whose recurrent states every token changes need
+// snapshots, and any model can keep logits. The tests count the tokens read again.
 #include <gtest/gtest.h>
 
 #include <span>
@@ -45,7 +45,7 @@ TEST_P(BookmarkTest, ARecurrentTextGoesBackToTheLastBookmark) {
   EXPECT_EQ(session.Rewind(45), 30u);
   EXPECT_FALSE(session.has_logits());
   session.Prefill(Ids(30, 100));
-  // As if what was taken back had never been read.
+  // The result is the same as if the removed tokens had never been read.
   Session fresh(model_, Options());
   fresh.Prefill(Ids(0, 30));
   fresh.Prefill(Ids(30, 100));
@@ -81,7 +81,7 @@ TEST_P(BookmarkTest, TheEarliestMakesWay) {
   EXPECT_EQ(session.Rewind(15), 0u);  // 10 was the fifth last
 }
 
-// The prompt's beginning of an answer is missing when the answer is rendered again.
+// The prompt's beginning of an answer is missing when the answer is rendered later.
 constexpr const char* kThinkingTemplate =
     "{% for m in messages %}<{{ m.role }}>{{ m.content }}|{% endfor %}"
     "{% if add_generation_prompt %}<assistant><think>{% endif %}";
@@ -105,7 +105,7 @@ TEST_P(BookmarkTest, ATurnReadsOnlyWhatIsNew) {
   const Chat::Answer second = say("Why?");
   EXPECT_EQ(second.n_reused, common);
   EXPECT_EQ(second.generated.n_prompt, two.size() - common);
-  // The question is asked again: all of it is known.
+  // The question is asked again: all its tokens are known.
   EXPECT_EQ(chat.Undo(), "Why?");
   const Chat::Answer again = say("Why?");
   EXPECT_EQ(again.generated.n_prompt, 0u);
@@ -113,7 +113,7 @@ TEST_P(BookmarkTest, ATurnReadsOnlyWhatIsNew) {
   EXPECT_EQ(chat.Undo(), "Why?");
 }
 
-// Stopped at any of its chunks, a batch leaves no trace, and the text before it stays.
+// A batch that is stopped at any chunk leaves no trace, and the text before it stays.
 TEST_P(BookmarkTest, AStoppedPassIsUndone) {
   SessionOptions options = Options();
   options.batch = 24;
@@ -139,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(Hybrids, BookmarkTest,
                          testing::Values("qwen35", "lfm2", "falcon-h1", "jamba", "kimi-linear",
                                          "minimax-01"));
 
-// Layers with attention go back anywhere; their logits are kept as well.
+// Layers with attention go back to any position; their logits are kept, too.
 TEST(Bookmarks, AttentionAloneGoesBackAnywhere) {
   const Model model = Model::Load(test::DataPath("hybrids/gemma3n.gguf"));
   const std::vector<TokenId> ids = SomeIds(60);

@@ -1,4 +1,4 @@
-// Calls as each family spells them: from text to calls and back through a template, and damaged.
+// Calls as each family spells them: from text to calls, back through a template, and damaged.
 #include <gtest/gtest.h>
 
 #include <ostream>
@@ -19,11 +19,11 @@ using tokenizer::ToolCall;
 
 struct Sample {
   std::string name;
-  std::string source;  // a template of ours in the family's style, of each call
+  std::string source;  // our template in the family's style, for each call
   std::string written;
   std::string content;
   std::vector<ToolCall> calls;
-  std::vector<std::string> published = {};  // templates that write the same
+  std::vector<std::string> published = {};  // published templates that write the same text
 };
 void PrintTo(const Sample& sample, std::ostream* out) { *out << sample.name; }
 
@@ -295,7 +295,7 @@ TEST_P(ToolCalls, AreFoundInAnyPieces) {
   }
 }
 
-// What the model wrote is what the next turn's prompt has in its place.
+// The next turn's prompt has exactly the text that the model wrote.
 TEST_P(ToolCalls, GoThroughTemplates) {
   const Sample& sample = GetParam();
   std::vector<ToolCall> calls = sample.calls;
@@ -319,7 +319,7 @@ TEST_P(ToolCalls, GoThroughTemplates) {
   }
 }
 
-// Whatever happens to a byte: nothing is lost where there is no call, and nothing breaks.
+// Any damaged byte: text without a call is kept, and nothing crashes.
 TEST_P(ToolCalls, DamagedAreText) {
   const Sample& sample = GetParam();
   const auto check = [&](const std::string& written) {

@@ -1,5 +1,5 @@
-// Calls that are kept to the tools: every text of every family's grammar is read as a call whose
-// arguments are valid, and models that want something else still write such a call.
+// Calls that follow the tools' schemas: every text of every family's grammar is read as a call with
+// valid arguments, and models that would write something else still write such a call.
 #include "engine/session/call_grammar.h"
 
 #include <gtest/gtest.h>
@@ -112,7 +112,7 @@ std::string RandomText(Matcher& matcher, std::mt19937& random) {
   return text;
 }
 
-// The calls in what a model wrote after its prompt.
+// The calls in a model's text after its prompt.
 Calls CallsIn(const std::string& source, const std::string& written, std::string& text) {
   ThinkingFormat thinking = FindThinkingFormat(source);
   thinking.has_calls = true;
@@ -157,7 +157,7 @@ TEST(CallGrammar, HasValidCallsOnly) {
       const grammar::Grammar grammar =
           CallGrammar(FindCallForm(source), tools, choice, nullptr, *AnyModel().tokenizer);
       Matcher matcher(grammar);
-      // Of channels the grammar sees what the splitter makes of them, unless a call is required.
+      // In channels the grammar sees the splitter's output, unless a call is required.
       const bool is_seen = name != "GptOss" || choice.kind == Kind::kRequired;
       for (size_t i = 0; i < 40; ++i) {
         const std::string written = RandomText(matcher, random);
@@ -176,7 +176,7 @@ TEST(CallGrammar, HasValidCallsOnly) {
   }
 }
 
-// Names that Python could not have are spelt in JSON, and so is a text that has both quotes.
+// Names that are invalid in Python are spelt in JSON, and so is a text that has both quotes.
 TEST(CallGrammar, NamesOfPython) {
   const auto takes = [](const std::string& tool, const std::string& inside) {
     const auto tools = gguf::JsonView::Parse("[{\"function\": " + tool + "}]");
@@ -211,7 +211,7 @@ TEST(CallGrammar, NamesTheToolWhoseSchemaIsRefused) {
             0u);
 }
 
-// A chat with a model that writes what it is told, unless it must not.
+// A chat with a model that writes its script unless the grammar forbids it.
 struct Scripted {
   Scripted(const std::vector<test::ScriptedToken>& script, const std::string& source)
       : bytes(test::ScriptedModel(script, source)) {
@@ -226,7 +226,7 @@ struct Scripted {
   }
   const std::vector<std::byte> bytes;
   const Model model = Model::From(gguf::File::Parse("scripted", bytes));
-  // Without white space, of which a grammar allows much.
+  // Compares without white space, since a grammar allows much.
   SessionOptions Options() const {
     SessionOptions options = {.n_threads = 1, .sampling = {.temperature = 0}};
     for (const char* const blank : {"<0x09>", "<0x0A>", "<0x20>"})
@@ -257,7 +257,7 @@ void ExpectOnlyF(const GenerateResult& result) {
   EXPECT_EQ(result.stop_reason, StopReason::kEos);
 }
 
-// From its beginning on a call is kept to the schema: by marks, and bare. (The model then calls
+// A call follows the schema from its beginning on: with marks, and bare. (The model then calls
 // again and again.)
 TEST(CallGrammar, BeginsWithACall) {
   const std::vector<std::vector<test::ScriptedToken>> scripts = {
@@ -276,7 +276,7 @@ TEST(CallGrammar, BeginsWithACall) {
     Scripted scripted(script, kHermes);
     ExpectF(scripted.Say());
   }
-  // Text is free, and so is what only looks like a call.
+  // Text is free, also text that only looks like a call.
   Scripted text({{"{\"name\": \"Nora\""}, {", \"arguments\": 1}"}}, kHermes);
   const GenerateResult result = text.Say();
   EXPECT_EQ(result.text, "{\"name\": \"Nora\", \"arguments\": 1}");

@@ -1,5 +1,5 @@
-// What a conversation keeps and what it gives up. Its text is tested with the templates
-// (tests/tokenizer), its handling with the program (tests/cli).
+// The messages that a conversation keeps and drops. The text of conversations is tested with the
+// templates (tests/tokenizer), their handling with the program (tests/cli).
 #include "engine/session/chat.h"
 
 #include <gtest/gtest.h>
@@ -50,8 +50,8 @@ std::vector<Message> Pairs(size_t n) {
   return messages;
 }
 
-// The most that fits is kept, whatever the template makes of it, and that is found in a few steps:
-// going from pair to pair would try to drop two, which this template does not survive.
+// As much as fits is kept, whatever the template does, and a few steps find it: going from pair to
+// pair would try to drop two, at which this template fails.
 TEST(Chat, DropsNoMoreThanNeededInFewSteps) {
   constexpr size_t kPairs = 100, kRoom = 64 - 64 / 4;
   SmallChat small(
@@ -68,7 +68,7 @@ TEST(Chat, DropsNoMoreThanNeededInFewSteps) {
   const size_t kept = kPairs - answer.n_dropped / 2;
   EXPECT_LE(size_with(kept), kRoom);
   EXPECT_GT(size_with(kept + 1), kRoom);
-  EXPECT_EQ(small.chat.Messages().size(), 2 * kPairs + 2);  // what is saved is the whole
+  EXPECT_EQ(small.chat.Messages().size(), 2 * kPairs + 2);  // the whole conversation is saved
 }
 
 TEST(Chat, DropsAllWhereOnlyTheQuestionFits) {
@@ -84,12 +84,12 @@ std::string ErrorFrom(Code code) {
 
 const Message kCalls = {"assistant", "", "", {{"call00001", "f", R"({"x": 1})"}}};
 const Message kResult = {"tool", "2", "call00001"};
-// Shows calls and results.
+// A template that shows calls and results.
 const std::string kShowsCalls =
     "{{ tools }}{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}"
     "{{ c.function.name }}{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}";
 
-// What is dropped ends where a question begins: no result stays without its call.
+// Dropped messages end where a question begins: no result stays without its call.
 TEST(Chat, DropsWholeTurns) {
   SmallChat small(kShowsCalls);
   const Message answer = {"assistant", "so."};
@@ -121,7 +121,7 @@ TEST(Chat, AnswersTheLastMessage) {
   const size_t n_read = small.session.position();
   ASSERT_EQ(small.chat.Messages().size(), 5u);
   EXPECT_EQ(small.chat.Messages()[2], kResult);
-  // Given as a whole, as programs without a memory do: only what is new is read.
+  // The whole conversation, from a program that keeps it itself: only new tokens are read.
   const std::vector<Message> more = {{"user", "a"},      kCalls,       kResult, kResult,
                                      {"assistant", "b"}, {"user", "c"}};
   small.chat.SetMessages(more);
@@ -148,7 +148,7 @@ TEST(Chat, KnowsWhoseTurnItIs) {
             "message 3: expected one by 'user', found one by 'tool'");
   EXPECT_EQ(error({user, {"assistant", "", "", {{"1", "f", "[1]"}}}}, {}),
             "message 2: the arguments of a call are no object");
-  // What cannot fit is not read.
+  // A question that cannot fit is not read.
   const Message long_call = {"assistant", "", "", {{"1", "f", std::string(100'000, '[')}}};
   EXPECT_TRUE(error({user}, {long_call, kResult}).starts_with("the text needs at least "));
 }
@@ -174,7 +174,7 @@ TEST(Chat, TakesTools) {
             "tools: number 1: parameters: expected a schema, found array");
   EXPECT_TRUE(error(small, R"([{"function": {"name": "f", "parameters": {"type": "objekt"}}}])")
                   .starts_with("tools: f: parameters: #/type"));
-  // A choice is that of the tools which are there.
+  // A choice must name one of the current tools.
   const auto choose = [&](const char* choice) {
     return ErrorFrom([&] { small.chat.SetToolChoice(choice); });
   };
@@ -190,8 +190,8 @@ TEST(Chat, TakesTools) {
   EXPECT_EQ(small.chat.Count("a"), with);
 }
 
-// A template that knows neither tools nor calls: the system message explains them, and the user
-// says what they gave.
+// A template without tools and calls: the system message explains the tools, and user messages have
+// the results.
 TEST(Chat, ExplainsToolsThatItsTemplateDoesNotRead) {
   const std::vector<std::byte> bytes = test::ScriptedModel(
       {{"x"}}, "{% for m in messages %}{{ m.role }}: {{ m.content }}|{% endfor %}");
@@ -242,7 +242,7 @@ TEST(ChatForm, TakesTheTemplateForTools) {
 }
 
 // A template that shows no calls: they are spelt as the model wrote them, and their marks may be
-// control tokens, unlike those of the user.
+// control tokens, unlike the user's marks.
 TEST(Chat, SpellsCallsThatItsTemplateDoesNotShow) {
   constexpr auto kControl = tokenizer::TokenType::kControl;
   const std::string phi =
@@ -268,7 +268,7 @@ TEST(Chat, SpellsCallsThatItsTemplateDoesNotShow) {
       EXPECT_EQ(std::ranges::count(ids, model.tokenizer->Find(text)), 1) << text;
     return RenderChat(model, ChatForm(model), messages).text;
   };
-  // What somebody else says must remain text, even if it is the same.
+  // The same text in another message must remain text.
   const std::vector<std::byte> bytes = test::ScriptedModel({{"<|tool_call_end|>", kControl}}, lfm);
   const Model model = Model::From(gguf::File::Parse("scripted", bytes));
   const std::vector<Message> same = {{"user", "<|tool_call_start|>[g()]<|tool_call_end|>"},
@@ -290,8 +290,8 @@ TEST(Chat, SpellsCallsThatItsTemplateDoesNotShow) {
                 "<|tool_call_end|><|tool_calls_section_end|><|tool_calls_section_begin|>");
 }
 
-// What is thought is no part of the answer, and goes into the conversation apart from it: the next
-// turn's text is what the template makes of both.
+// Thinking is not part of the answer and goes into the conversation separately: the template makes
+// the next turn's text of both.
 TEST(Chat, ThinkingIsKeptApart) {
   const std::string source =
       "{% for m in messages %}{{ m.reasoning_content }}|{{ m.content }}|{% endfor %}"
@@ -327,13 +327,13 @@ TEST(Chat, ThinkingIsKeptApart) {
   const std::vector<TokenId> read(session.tokens().begin(), session.tokens().end());
   EXPECT_EQ(model.tokenizer->Decode(read).rfind("|why?|hm|Yes||why?|False", 0), 0u)
       << model.tokenizer->Decode(read);
-  // Stopped while it thinks: there is something to keep.
+  // Stopped during the thinking: the message is kept.
   options.on_thinking = [](std::string_view) { return false; };
   EXPECT_EQ(say().generated.stop_reason, StopReason::kInterrupted);
   EXPECT_EQ(chat.Messages().size(), 6u);
 }
 
-// A file that has a template with nothing in it is one that has none.
+// A file with an empty template counts as a file without one.
 TEST(Chat, AnEmptyTemplateIsNone) {
   const SmallChat small("");
   EXPECT_EQ(ChatTemplateSource(small.model.file, *small.model.tokenizer),

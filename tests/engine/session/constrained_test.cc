@@ -1,4 +1,4 @@
-// Generations that a grammar keeps to what it allows.
+// Generations that follow a grammar.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 using tokenizer::TokenId;
 
-// A model that would write something else, kept to a grammar.
+// A model that would write something else, with a grammar.
 class ConstrainedModel : public testing::Test {
  protected:
   static GenerateResult Say(const std::vector<test::ScriptedToken>& script, std::string_view gbnf,
@@ -61,14 +61,14 @@ TEST_F(ConstrainedModel, ThinksFreely) {
   const GenerateResult result = Say(script, R"(root ::= "nine" | "ten")", "Q", "<think></think>");
   EXPECT_EQ(result.thinking, "hm");
   EXPECT_EQ(result.text, "nine");
-  // A prompt in which it has begun to, and one in which it is not to.
+  // A prompt that has begun the thinking, and a prompt that has ended it.
   const std::vector<test::ScriptedToken> rest = {
       {"hm"}, {"</think>", tokenizer::TokenType::kUserDefined}, {"six"}};
   EXPECT_EQ(Say(rest, R"(root ::= "six")", "<think>", "<think></think>").thinking, "hm");
   EXPECT_EQ(Say(rest, R"(root ::= "six")", "<think> </think>", "<think></think>").thinking, "");
 }
 
-// However a text ends, the session has read all of it, with the logits after its last token.
+// However a text ends, the session has read the whole text, with the logits after its last token.
 TEST(ConstrainedText, IsReadToItsEnd) {
   const Model model = Model::Load(test::kDefault);
   const SessionOptions options = {.n_threads = 1, .sampling = {.temperature = 0}};
@@ -99,7 +99,7 @@ TEST(ConstrainedText, IsReadToItsEnd) {
   expect(kForced, {}, 99, StopReason::kEos);
   for (const int64_t n : {1, 3, 5}) expect(kForced, {.max_tokens = n}, 99, StopReason::kLength);
   expect(kForced, {}, 12, StopReason::kInterrupted);
-  // In a context of two tokens more, those that fit.
+  // In a context of two more tokens, the tokens that fit.
   SessionOptions small = options;
   small.context = prompt.size() + 2;
   Session session(model, small);
@@ -111,8 +111,8 @@ TEST(ConstrainedText, IsReadToItsEnd) {
   EXPECT_EQ(session.position(), small.context);
 }
 
-// A forced stretch longer than a pass: its tokens are the tokenizer's, and the state after it has
-// the bits that it has after each of them alone.
+// Forced tokens that exceed a pass: they are the tokenizer's, and the state after them has the same
+// bits as if each were read alone.
 TEST(ForcedText, IsReadAsTokenByToken) {
   const Model model = Model::Load(test::kDefault);
   const SessionOptions options = {.n_threads = 1, .sampling = {.temperature = 0}};
@@ -136,13 +136,13 @@ TEST(ForcedText, IsReadAsTokenByToken) {
   other.Prefill(prompt);
   for (size_t i = prompt.size(); i < session.tokens().size(); ++i)
     other.Decode(session.tokens()[i]);
-  // The last logits know what the grammar allows; the next do not.
+  // The last logits are limited to the allowed tokens; the next are not.
   session.Decode(prompt[0]);
   other.Decode(prompt[0]);
   EXPECT_TRUE(std::ranges::equal(session.logits(), other.logits()));
 }
 
-// Of few tokens that are allowed only the logits of these are computed, with the same bits.
+// If few tokens are allowed, only their logits are computed, with the same bits.
 TEST(FewLogits, AreThoseOfAll) {
   for (const auto& path : test::SmallModels()) {
     const Model model = Model::Load(path);
@@ -175,7 +175,7 @@ TEST(FewLogits, AreThoseOfAll) {
   }
 }
 
-// Whether all logits are computed or few, with drafts after forced tokens or without: one text.
+// All or few logits, with or without drafts after forced tokens: the text is the same.
 TEST(FewLogits, ChangeNoText) {
   const Model model = Model::Load(test::kDefault);
   constexpr std::string_view kList =

@@ -1,5 +1,5 @@
-// Vectors and scores of texts, against an independent model's: small models of tests/data/vectors
-// (reference.py), and where the shared folder exists those of golden/embeddings.
+// Vectors and scores of texts, compared with an independent model's: small models of
+// tests/data/vectors (reference.py), and models of golden/embeddings if the shared folder exists.
 #include "engine/session/embedder.h"
 
 #include <gtest/gtest.h>
@@ -78,7 +78,7 @@ std::vector<float> Embedded(const Model& model, const Texts& texts, const Sessio
 
 class EmbedderTest : public testing::TestWithParam<Golden> {};
 
-// All texts in a pass; or each by itself, those that do not see ahead in parts.
+// All texts in a pass; or each text alone, in parts if the model does not see ahead.
 TEST_P(EmbedderTest, EqualsTheReference) {
   const auto& [path, texts, expected] = GetParam();
   const Model model = Model::Load(path);
@@ -161,7 +161,8 @@ TEST(Embedder, NamesTheTextThatDoesNotFit) {
   EXPECT_TRUE(test::Has(error({{56}}), "56 is not in the vocabulary of 56"));
 }
 
-// The state grows with the text, and a text's vector is the one that a larger state gives at once.
+// The state grows with the text, and a text's vector is the same as with a larger state from the
+// start.
 TEST(Embedder, GrowsWithTheText) {
   for (const std::string name : {"qwen3-embed", "gemma-embedding"}) {
     gguf::File file = gguf::File::Open(test::DataPath("vectors/" + name + ".gguf"));
@@ -224,7 +225,7 @@ TEST(EncodePair, FillsTheTemplate) {
   const auto special = model.tokenizer->Encode("<s>a</s>|{document}</s>{query",
                                                {.add_special = false, .parse_special = true});
   const auto ids = EncodePair(model, "{document}", "a</s>", 100);
-  // What the texts spell is text, whatever it spells.
+  // A text's spellings of control tokens remain text.
   EXPECT_EQ(model.tokenizer->Decode(ids, true), model.tokenizer->Decode(special, true));
   EXPECT_EQ(std::ranges::count(ids, model.tokenizer->vocab().eos), 1);
   EXPECT_NE(test::ErrorOf<Error>([&] { EncodePair(model, std::string(100000, 'x'), "a", 9); }), "");

@@ -16,7 +16,7 @@ namespace {
 
 using tokenizer::TokenId;
 
-// Everything that a matcher lets through, pushed in pieces of one byte.
+// Everything that a matcher releases, pushed in pieces of one byte.
 std::string Through(std::vector<std::string> stops, std::string_view text) {
   StopMatcher matcher(std::move(stops));
   std::string out;
@@ -134,7 +134,7 @@ TEST_F(GenerateTest, EndToken) {
   EXPECT_TRUE(result.tokens.empty());
 }
 
-// What the model writes after the prompt with --temp 0.
+// The model's text after the prompt with --temp 0.
 std::string Greedy(const Model& model, const std::string& prompt, int64_t n, size_t batch,
                    int threads) {
   SessionOptions session_options = {
@@ -144,7 +144,7 @@ std::string Greedy(const Model& model, const std::string& prompt, int64_t n, siz
   return Generate(session, ids, {.max_tokens = n}, [](std::string_view) { return true; }).text;
 }
 
-// The text that an independent engine writes, in one batch or token by token, on any threads.
+// An independent engine's text, in one batch or token by token, with any number of threads.
 TEST(GreedyText, EqualsTheReference) {
   const std::string path = test::SharedPath("models/stories260K.gguf");
   if (path.empty()) GTEST_SKIP() << "DefaultModelEqualsTheReference runs everywhere";
@@ -176,7 +176,7 @@ TEST(GreedyText, DefaultModelEqualsTheReference) {
   }
 }
 
-// The numbers that engine/README.md shows are those of the default model.
+// engine/README.md shows the numbers of the default model.
 TEST(GreedyText, TheReadmesExample) {
   const Model model = Model::Load(test::kDefault);
   const std::string readme = test::ReadText(test::SourceDir() + "/engine/README.md");

@@ -1,4 +1,4 @@
-// A context that grows: the text is the one that a context of the final size gives at once.
+// A context that grows: the text is the same as in a context of the final size.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -140,8 +140,8 @@ TEST(Growth, OfTheDefaultContextGoesAsFarAsTheModelWasTrained) {
   EXPECT_EQ(fixed.capacity(), 5000u);
 }
 
-// Other angles hold for a long context, from its first token on: a text that has begun with the
-// short ones is read again, and one that is being written ends.
+// A long context has other angles from its first token on: a text that has begun with the short
+// ones is read again, and a text that is being written ends.
 TEST(Growth, WithTwoSetsOfAngles) {
   const Model model = Model::Load(test::DataPath("families/phi3-long.gguf"));
   ASSERT_EQ(model.config.ropes[0].original_context, 16u);
@@ -157,7 +157,7 @@ TEST(Growth, WithTwoSetsOfAngles) {
   Session fixed(model, Options(false));
   fixed.Prefill(ids);
   EXPECT_TRUE(std::ranges::equal(session.logits(), fixed.logits()));
-  // A file of the long kind makes a session long.
+  // A file with the long angles switches a session to them.
   const test::TempDir dir;
   SaveSession(session, dir.Path("session"));
   Session other(model, options);

@@ -1,5 +1,5 @@
-// What is checked before memory is allocated: the machine, the control groups, and sums that agree
-// with what is then really allocated.
+// The checks before memory is allocated: the machine, the control groups, and sums that agree with
+// the real allocations.
 #include "engine/session/memory.h"
 
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ TEST(MachineMemory, OfAControlGroup) {
   root.Write("sys/fs/cgroup/user/job/memory.max", std::to_string(3 * kGiB));
   root.Write("sys/fs/cgroup/user/job/memory.current", std::to_string(2 * kGiB));
   EXPECT_EQ(root.Available(), kGiB);
-  // A gigabyte of what is used is cached files.
+  // A gigabyte of the used memory is cached files.
   root.Write("sys/fs/cgroup/user/job/memory.stat",
              "active_anon 99\nactive_file 536870912\ninactive_file 536870912\n");
   EXPECT_EQ(root.Available(), 2 * kGiB);
@@ -118,7 +118,7 @@ TEST(PlanMemory, NoNumberOverflows) {
   }
 }
 
-// A file that asks for a wide hidden layer gets smaller batches, not gigabytes.
+// A file with a wide hidden layer gets smaller batches, not gigabytes.
 TEST(PlanMemory, ScratchIsInProportionToTheFile) {
   Config config = SomeConfig();
   config.layers[0].ffn_length = size_t{1} << 24;
@@ -170,7 +170,7 @@ TEST(Session, AllocatesNothingWhileGenerating) {
   EXPECT_GT(session.position(), 64u);  // further than the penalties look back
 }
 
-// A context that is full is read again from its last half on, as chat does with its last turns.
+// A full context is read again from its last half on, as chat does with its last turns.
 TEST(Session, AHundredThousandTokensTakeNoMoreMemoryThanTheFirst) {
   const std::vector<std::byte> bytes = test::SmallModel().Bytes();
   const Model model = Model::From(gguf::File::Parse("f.gguf", bytes));
@@ -188,7 +188,7 @@ TEST(Session, AHundredThousandTokensTakeNoMoreMemoryThanTheFirst) {
       session.Decode(session.Sample());
     }
   };
-  generate(200);  // full for the first times
+  generate(200);  // the context becomes full
   const test::Allocations before = test::CountAllocations();
   generate(100'000);
   EXPECT_EQ(test::CountAllocations().count, before.count);
@@ -210,7 +210,7 @@ TEST(Session, AThousandLeaveNothingBehind) {
   const size_t peak_of_one = test::CountAllocations().peak;
   for (int i = 0; i < 1000; ++i) use_one();
   EXPECT_EQ(test::CountAllocations().bytes, before);
-  // The heap may give out a block that is a few bytes larger than what was asked for.
+  // The heap may return a block that is a few bytes larger than requested.
   EXPECT_LE(test::CountAllocations().peak, peak_of_one + 4096);
 }
 

@@ -61,7 +61,7 @@ TEST_P(SessionFileTest, GoesOnWithTheSameBits) {
   const test::TempDir dir;
   const std::string path = dir.Path("session");
   const Model model = Model::Load(GetParam());
-  // 300 tokens: windows are passed, and rings have wrapped.
+  // 300 tokens exceed the windows, and rings have wrapped.
   const std::vector<TokenId> text = Text(model, 300);
   const bool is_latent = std::ranges::any_of(
       model.config.layers, [](const LayerPlan& plan) { return plan.values_in_keys; });
@@ -71,13 +71,13 @@ TEST_P(SessionFileTest, GoesOnWithTheSameBits) {
     session.Prefill(text);
     SaveSession(session, path);
     const std::vector<float> expected = Continue(session, 20);
-    // Another size of context and of batches, and a session that knew something else.
+    // Other sizes of context and batches, and a session that has read another text.
     Session other(model, Options(512, 200, kv));
     other.Prefill(std::span(text).subspan(100, 50));
     LoadSession(other, path);
     EXPECT_TRUE(std::ranges::equal(other.tokens(), text));
     EXPECT_EQ(Continue(other, 20), expected);
-    // Back to where it was loaded, and to before that: as far as it can.
+    // Goes back to the position at loading, and as far as possible before it.
     EXPECT_EQ(other.Rewind(300), 300u);
     const size_t reached = other.Rewind(290);
     other.Prefill(std::span(text).subspan(reached));
@@ -86,13 +86,13 @@ TEST_P(SessionFileTest, GoesOnWithTheSameBits) {
     fresh.Prefill(std::span(text).subspan(reached));
     if (reached == 0) {
       EXPECT_TRUE(std::ranges::equal(other.logits(), fresh.logits()));
-    } else {  // the same but for rounding: it was read in other batches
+    } else {  // equal up to rounding: the batches differ
       EXPECT_EQ(other.Sample(), fresh.Sample());
     }
   }
 }
 
-// Of models with windows: sessions have rings of different lengths, which begin anew elsewhere.
+// Models with windows: sessions have rings of different lengths, which wrap at other positions.
 TEST_P(SessionFileTest, IsReadWithOtherBatches) {
   const test::TempDir dir;
   const Model model = Model::Load(GetParam());
@@ -142,7 +142,7 @@ TEST_F(SessionFile, IsRefusedWhereItDoesNotBelong) {
   EXPECT_EQ(error_of(model_, Options(30, 64)), "");
 }
 
-// Contexts beyond what the model was trained for rotate keys by other angles.
+// Contexts longer than in training rotate keys by other angles.
 TEST_F(SessionFile, IsRefusedWhereKeysAreRotatedOtherwise) {
   const Model model = Model::Load(test::DataPath("families") / "phi3-long.gguf");
   const size_t trained = model.config.ropes[0].original_context;
@@ -175,7 +175,7 @@ TEST_F(SessionFile, IsRefusedWhereItIsDamagedAndLeavesTheSessionAlone) {
   expect_refused(bytes + "x");
 }
 
-// Whoever is last has saved; nobody reads half of one.
+// The last writer's file stays; no reader sees half a file.
 TEST_F(SessionFile, SeveralSaveToOneFile) {
   std::atomic<int> n_saving = 2;
   std::vector<std::thread> threads;
@@ -231,7 +231,8 @@ TEST_F(SessionFile, IsNotWrittenIntoTheModel) {
   EXPECT_EQ(test::ReadText(copy), test::ReadText(test::DataPath("hybrids") / "qwen35.gguf"));
 }
 
-// By every weight: a byte of each tensor, at the quarter that no sample of ends and middle has.
+// Every weight counts: a byte of each tensor, at the quarter, which no sample of ends and middle
+// has.
 TEST_F(SessionFile, TellsModelsApartByTheirWeights) {
   const std::string original = test::ReadText(test::DataPath("hybrids") / "qwen35.gguf");
   const auto expect_refused = [&](const std::string& bytes) {
@@ -254,7 +255,7 @@ TEST_F(SessionFile, TellsModelsApartByTheirWeights) {
   }
 }
 
-// Not even a file of the same inode, size and name that was changed meanwhile.
+// Also refused for a file with the same inode, size and name that was changed meanwhile.
 TEST_F(SessionFile, TellsModelsApartByTheTimeOfTheirChange) {
   const std::string path =
       dir_.Write("model.gguf", test::ReadText(test::DataPath("hybrids") / "qwen35.gguf"));

@@ -27,7 +27,7 @@ class SessionTest : public testing::Test {
   const Model model_ = Model::Load(test::DataPath("tiny/llama.gguf"));
 };
 
-// Penalties look at the text as it is now, and not at what was taken back.
+// Penalties look at the current text, and not at removed tokens.
 TEST_F(SessionTest, RewindingTakesPenaltiesBack) {
   SessionOptions options = Small(32);
   options.sampling.temperature = 0;

@@ -1,4 +1,4 @@
-// An answer that is split into text and calls, and templates that show calls.
+// Splits an answer into text and calls; templates that show calls.
 #pragma once
 
 #include <algorithm>

@@ -20,7 +20,7 @@ namespace {
 
 using tokenizer::TokenId;
 
-// A model that would begin every text with "Well", and the same that may not.
+// A model that would begin every text with "Well", and the same model with "Well" suppressed.
 class Suppressed : public testing::Test {
  protected:
   void SetUp() override {

@@ -26,7 +26,7 @@ const ThinkingFormat kTags = FindThinkingFormat("{{ '</think>' }}");
 const ThinkingFormat kChannels = FindThinkingFormat("<|start|>assistant<|channel|>x<|message|>");
 const ThinkingFormat kGemma = FindThinkingFormat("<channel|>");
 
-// The message of SetThinking; "" where nothing is wrong.
+// The message of SetThinking; "" without an error.
 std::string Refusal(const ChatTemplate& chat_template, std::string_view level) {
   std::vector<std::pair<std::string, Value>> variables;
   return test::ErrorOf<Error>([&] { SetThinking(chat_template, level, variables); });
@@ -40,7 +40,7 @@ void PrintTo(const Split& split, std::ostream* out) {
   *out << "[" << split.thinking << "] [" << split.answer << "]";
 }
 
-// Whatever pieces a text comes in, its parts are the same.
+// A text's parts are the same, in whatever pieces it comes.
 Split Through(const ThinkingFormat& format, const std::string& text,
               const std::string& prompt_end = "") {
   std::vector<Split> splits;
@@ -90,7 +90,7 @@ TEST(ThinkingSplitter, Gemma) {
             (Split{"", "Yes"}));
 }
 
-// Granite's and Hunyuan's answers have marks of their own.
+// Granite's and Hunyuan's answers have marks, too.
 TEST(ThinkingSplitter, MarksAroundTheAnswer) {
   const ThinkingFormat format = FindThinkingFormat("<think></think><answer></answer>");
   EXPECT_EQ(Through(format, "<think>hm</think>\n<answer>\nYes, a < b.\n\nSo.\n</answer>\n"),
@@ -114,7 +114,7 @@ TEST(ThinkingSplitter, Channels) {
   EXPECT_EQ(Through(kChannels, "<|channel|>analysis<|message|>hm<|end|>" + turn +
                                    "<|channel|>final<|message|>Yes, a < b"),
             (Split{"hm", "Yes, a < b"}));
-  // Messages of one kind are paragraphs; what is meant for a tool is no answer.
+  // Messages of one kind are paragraphs; a message to a tool is not the answer.
   EXPECT_EQ(
       Through(kChannels,
               "<|channel|>analysis<|message|>a<|end|>" + turn +
@@ -156,7 +156,7 @@ TEST(ThinkingSwitch, IsWhatChangesTheText) {
       "Reasoning: {{ reasoning_effort }}");
   EXPECT_EQ(effort.variable, "reasoning_effort");
   EXPECT_TRUE(effort.has_levels);
-  // What only names it has none.
+  // A template that only mentions the variable has no switch.
   EXPECT_EQ(find("{{ messages[0].thinking }}{# enable_thinking #}").variable, "");
 }
 
@@ -181,12 +181,12 @@ TEST(SetThinking, SetsTheVariableOrSaysWhyNot) {
   EXPECT_TRUE(test::Has(Refusal(ChatTemplate::Parse("x"), "on"), "no switch"));
 }
 
-// Every form that is known: what ends the thinking is what the model's family ends it with.
+// Every known form: the forced end of the thinking is the end that the model's family writes.
 TEST(ThinkingBudget, EndsEveryFormOfThinking) {
   constexpr auto kControl = tokenizer::TokenType::kControl;
   struct Form {
     const char* source;                      // of a template
-    std::vector<std::string> before, after;  // the script around what is thought
+    std::vector<std::string> before, after;  // the script around the thinking
     const char* prompt = "Q";
   };
   const std::vector<Form> forms = {
@@ -211,7 +211,7 @@ TEST(ThinkingBudget, EndsEveryFormOfThinking) {
     for (const char* const text : {"so", " it", " is"}) add(text);
     for (const std::string& text : form.after) add(text);
     add("Yes");
-    add("<|return|>");  // where a vocabulary has it, <|end|> ends a message only
+    add("<|return|>");  // if the vocabulary has it, <|end|> only ends a message
     const std::vector<std::byte> bytes = test::ScriptedModel(script, "");
     const Model model = Model::From(gguf::File::Parse("scripted", bytes));
     const auto run = [&](int64_t budget, const std::string& message) {
@@ -228,14 +228,14 @@ TEST(ThinkingBudget, EndsEveryFormOfThinking) {
     };
     EXPECT_EQ(run(-1, "x"), "so it is") << form.source;
     EXPECT_EQ(run(3, "x"), "so it isx") << form.source;
-    EXPECT_EQ(run(4, "x"), "so it is") << form.source;  // the mark is one of them
+    EXPECT_EQ(run(4, "x"), "so it is") << form.source;  // the mark is one of these tokens
     EXPECT_EQ(run(2, ""), "so it") << form.source;
     EXPECT_EQ(run(1, "\nEnough."), "so\nEnough.") << form.source;
     EXPECT_EQ(run(0, ""), "") << form.source;
   }
 }
 
-// With calls in channels the model chooses once more, then it has to answer.
+// With calls in channels the model chooses once more, then it must answer.
 TEST(ThinkingBudget, LeavesCallsOpenOnce) {
   ThinkingFormat format = kChannels;
   const std::string turn = "<|end|><|start|>assistant";
@@ -245,7 +245,7 @@ TEST(ThinkingBudget, LeavesCallsOpenOnce) {
   EXPECT_EQ(EndOfThinking(format, true), turn + "<|channel|>final<|message|>");
 }
 
-// A grammar holds from the answer on, however the thinking ends.
+// A grammar applies from the answer on, however the thinking ends.
 TEST(ThinkingBudget, BesideAGrammar) {
   constexpr auto kControl = tokenizer::TokenType::kControl;
   const std::vector<std::byte> bytes = test::ScriptedModel(
@@ -263,7 +263,7 @@ TEST(ThinkingBudget, BesideAGrammar) {
   EXPECT_TRUE(result.text == "no" || result.text == "No") << result.text;
 }
 
-// Templates of real models, where the golden data is present.
+// Templates of real models, if the golden data exists.
 TEST(ThinkingSwitch, OfRealTemplates) {
   const auto folder = test::SharedPath("golden/templates");
   if (folder.empty()) GTEST_SKIP() << "the templates are not here";

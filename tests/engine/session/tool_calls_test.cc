@@ -1,4 +1,4 @@
-// Calls in an answer: marked, bare, and what only looks like one.
+// Calls in an answer: marked, bare, and text that only looks like a call.
 #include "engine/session/tool_calls.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ TEST(CallForm, WhatIsNoCallIsText) {
     EXPECT_EQ(text(hermes, written), written);
     EXPECT_EQ(text(llama, inside), inside);
   }
-  // An answer in JSON, and one that comes to JSON later.
+  // An answer in JSON, and an answer that contains JSON later.
   for (const char* const written : {R"({"name": "Nora", "age": 7})", R"( Yes: {"name": "f",
            "parameters": {}})"}) {
     EXPECT_EQ(text(llama, written), written);
@@ -50,7 +50,7 @@ TEST(CallForm, AroundACall) {
   const Parts around = SplitCalls("<tool_call>", "A " + call + "\nB <tool_call>x</tool_call> ");
   EXPECT_EQ(around.text, "A \nB <tool_call>x</tool_call>");
   EXPECT_EQ(around.calls.size(), 1u);
-  // The end may be missing where the model ends its text.
+  // The closing mark may be missing at the end of the text.
   EXPECT_EQ(SplitCalls("<tool_call>", call.substr(0, call.find("</"))).calls.size(), 1u);
   const Parts tagged = SplitCalls("\"parameters\": dictionary",
                                   "<|python_tag|>{\"name\": \"f\", \"parameters\": {}}");
@@ -71,7 +71,7 @@ TEST(CallForm, ClosingMarksInArguments) {
                                "</function></tool_call>");
   ASSERT_EQ(xml.calls.size(), 1u);
   EXPECT_EQ(xml.calls[0].arguments, R"({"x":"a</tool_call>b"})");
-  // A call that is not whole does not take the next one with it.
+  // An incomplete call does not affect the next one.
   const Parts after = SplitCalls("<tool_call>", "<tool_call>{</tool_call>" + call);
   EXPECT_EQ(after.calls.size(), 1u);
   EXPECT_EQ(after.text, "<tool_call>{</tool_call>");
@@ -120,7 +120,7 @@ TEST(CallForm, ValuesOfPython) {
   EXPECT_EQ(objects.text, " Done.");
 }
 
-// Qwen3-Coder leaves the opening mark out in a fifth of its calls.
+// Qwen3-Coder omits the opening mark in a fifth of its calls.
 TEST(CallForm, QwenCallsWithoutAnOpening) {
   const std::string tools = R"([{"function": {"name": "f"}}, {"function": {"name": "g"}}])";
   const std::string f = "<function=f>\n<parameter=a>\nRome\n</parameter>\n</function>";
@@ -134,13 +134,13 @@ TEST(CallForm, QwenCallsWithoutAnOpening) {
     EXPECT_EQ(two.text, "");
     EXPECT_EQ(two.calls.size(), 2u);
   }
-  // What no tool is called is text, as is what does not end.
+  // An object with an unknown name is text, and so is an object without an end.
   const std::string other = "Write <function=h>\n</function> here";
   EXPECT_EQ(SplitCalls("<function=", other, 1, tools).text, other);
   EXPECT_EQ(SplitCalls("<function=", f.substr(0, 20), 1, tools).text, f.substr(0, 20));
 }
 
-// A text that looks like a number is one, unless the function takes a text.
+// A text that looks like a number is a number, unless the function takes a text.
 TEST(CallForm, TypesAreTheTools) {
   const std::string written =
       "<tool_call>f<arg_key>a</arg_key><arg_value>7</arg_value></tool_call>";
@@ -177,7 +177,7 @@ TEST(CallForm, TextsThatMayBeNull) {
   EXPECT_EQ(value("null"), R"({"a":null})");
   EXPECT_EQ(value("None"), R"({"a":null})");
   EXPECT_EQ(value("nil"), R"({"a":"nil"})");
-  // An enum, or an anyOf beside one, has the last word.
+  // An enum, or an anyOf beside one, decides.
   const auto may_be_null = [](const std::string& schema) -> int {
     const auto plain = FindPlainText(gguf::JsonView::Parse(schema));
     return plain ? plain->may_be_null : -1;
@@ -203,7 +203,7 @@ TEST(CallForm, GptOssCallsFromItsChannels) {
             "<|channel|>to=functions.f<|message|>{");
 }
 
-// What models write besides their family's form, if a function of the name is declared.
+// Other forms that models write, if a function of the name is declared.
 TEST(CallForm, BareObjectsAreCalls) {
   const std::string tools =
       R"([{"function": {"name": "f"}}, {"function": {"name": "get the time"}}])";
@@ -226,7 +226,7 @@ TEST(CallForm, BareObjectsAreCalls) {
       {call + "\nThat is all.", "\nThat is all.", 1},
       {R"({"type": "function", "name": "f", "parameters": {}})", "", 1},
       {R"({"name": "get the time", "arguments": {}})", "", 1},
-      // Others, and what only looks like one.
+      // Other calls, and text that only looks like a call.
       {R"({"name": "g", "arguments": {}})", R"({"name": "g", "arguments": {}})", 0},
       {"Write " + call, "Write " + call, 0},
       {R"({"name": "f", "age": 7})", R"({"name": "f", "age": 7})", 0},
@@ -260,7 +260,7 @@ TEST(CallForm, TextIsReleasedEarly) {
   EXPECT_EQ(calls.Finish(none), "\n{ \"name\": \"f\", ");
 }
 
-// The whole way: called, answered, and only what is new is read.
+// The complete sequence: a call, its result, the answer; only new tokens are read.
 TEST(Chat, CallsAndGoesOn) {
   constexpr auto kControl = tokenizer::TokenType::kControl;
   const std::string source =
