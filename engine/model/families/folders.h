@@ -43,7 +43,7 @@ void AddWindowsAsList(OutModel& model);
 // Writes how experts are chosen, by softmax or by sigmoid; `fallback` counts if config.json does
 // not say. Returns true for sigmoid.
 bool AddGating(bool fallback, OutModel& model);
-// The number of blocks after the layers, which config.json may lack. Adds block_count.
+// Adds block_count and n_nextn, the number of blocks after the layers, which config.json may lack.
 void AddNextn(OutModel& model);
 // Adds the number of dense layers before the layers with experts, if mlp_layer_types lists them.
 // Throws gguf::Error if other layers are dense.
