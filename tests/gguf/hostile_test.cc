@@ -58,7 +58,7 @@ GgufBytes OneTensor(const std::vector<uint64_t>& dims, DType type, uint64_t offs
   return bytes.Tensor("t", dims, type, offset);
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // The header.
 
 TEST(HostileTest, OtherFormatsAreNamed) {
@@ -112,7 +112,7 @@ TEST(HostileTest, CountsAreNotTrusted) {
       test::Has(ErrorOf(GgufBytes(0, UINT64_MAX)), "found a count of 18446744073709551615"));
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Keys and values.
 
 TEST(HostileTest, KeysMustHaveNamesOfTheirOwn) {
@@ -215,7 +215,7 @@ TEST(HostileTest, AlignmentIsASmallPowerOfTwo) {
   EXPECT_EQ(ErrorOf(wide), "f.gguf: key \"general.alignment\": expected type u32, found u64");
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Tensors.
 
 TEST(HostileTest, TensorsHaveOneToFourDimensions) {
@@ -374,7 +374,7 @@ TEST(HostileTest, RowsAreWholeBlocks) {
   EXPECT_EQ(ErrorOf(OneTensor({256, 2}, DType::kQ4_K).Data(288)), "");
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Sizes and random damage.
 
 TEST(HostileTest, TruncatedAnywhereIsAnError) {
