@@ -37,5 +37,5 @@ int main(int argc, char** argv) {
     }
   }
   std::fprintf(stderr, "%zu inputs\n", n_files);
-  return n_files == 0 ? 1 : 0;  // a missing corpus would test nothing
+  return n_files == 0 ? 1 : 0;  // fails if the corpus is missing
 }

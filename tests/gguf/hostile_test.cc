@@ -432,7 +432,7 @@ TEST(HostileTest, RandomDamageIsRefusedOrHarmless) {
     EXPECT_TRUE(IsOneLine(error)) << error;
     refused += !error.empty();
   }
-  // Damage to text or data is harmless, damage to most other bytes is not: both must have occurred.
+  // Damage to text or data is harmless, damage to most other bytes is refused: both must occur.
   EXPECT_GT(refused, kRounds / 4);
   EXPECT_LT(refused, kRounds);
 }

@@ -67,7 +67,7 @@ TEST(JsonSchema, PatternProperties) {
        R"({"ab":3} | {"a":5})", R"({"ab":2} | {"a":"x"})"},
       {R"({"properties": {"n": {"type": "null"}}, "patternProperties": {"^[0-9]+$": {"type": "boolean"}}, "additionalProperties": false})",
        R"({} | {"n":null,"12":true})", R"({"n":1} | {"12":1} | {"x":true})"},
-      // A named property that matches the pattern is written once; no other key of the pattern is.
+      // A named property that also matches the pattern may be written only once.
       {R"({"properties": {"ab": {"minimum": 3}}, "patternProperties": {"^a": {"type": "integer"}}})",
        R"({} | {"ab":3})", R"({"ab":2} | {"ab":3.5} | {"ab":3,"ab":1})"},
       {R"({"required": ["a1"], "patternProperties": {"^a": {"type": "integer"}}, "additionalProperties": false})",

@@ -198,7 +198,7 @@ TEST(ForeignText, ThroughBlocksAndMacros) {
             "[role]=user [content]=[hi] ");
 }
 
-// With these spans, control tokens in the template become tokens, and the user's text does not.
+// The spans have one purpose: only the template's control tokens become tokens, not the user's.
 TEST(ForeignText, ControlTokensOfTheUserAreText) {
   test::VocabSpec spec = {.model = "llama"};
   spec.Add("<unk>", 0, TokenType::kUnknown);

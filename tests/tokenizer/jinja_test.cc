@@ -339,7 +339,7 @@ TEST(JinjaLimits, NestedLoopsArePaidFor) {
 }
 
 TEST(JinjaLimits, ScopesArePaidFor) {
-  // 500,000 names are looked up in 100 scopes and found in none.
+  // 500,000 names are looked up in 100 scopes, which do not have them.
   const std::string names =
       "{% for i in range(100000) %}" + Times("{% if nothing %}{% endif %}", 5);
   EXPECT_EQ(Render(names + "{% endfor %}"), "");

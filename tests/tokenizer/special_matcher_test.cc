@@ -54,7 +54,7 @@ TEST(SpecialMatcher, ControlTokensWhereTheyAreRead) {
   EXPECT_EQ(Find(matcher, "<|a|>", 0, /*control=*/false).id, 1);
   EXPECT_EQ(Find(matcher, "<|a|>", 0, /*control=*/true).id, 2);
   EXPECT_EQ(Find(matcher, "<|a|><", 0, /*control=*/false).id, 3);
-  // A control token with a plain byte is not found. The longest user-defined token is.
+  // A control token with a plain byte is not found. The match is the longest user-defined token.
   const std::vector<ByteSpan> plain = {{4, 5}};
   EXPECT_EQ(Find(matcher, "<|a|>", 0, true, plain).id, 1);
   EXPECT_EQ(Find(matcher, "<|a|>", 1, true, plain).id, 4);

@@ -36,7 +36,7 @@ TEST(Split, Llama3) {
             (Words{"a", " ", " b", "\n\n", " c", "!\n\n", "\td"}));
   EXPECT_EQ(Split("llama-bpe", "x \n \n y"), (Words{"x", " \n \n", " y"}));
   EXPECT_EQ(Split("llama-bpe", "\u043D\u0435\u0449\u043E \u1780\u17B6"),
-            (Words{"\u043D\u0435\u0449\u043E", " \u1780", "\u17B6"}));  // a vowel sign is no letter
+            (Words{"\u043D\u0435\u0449\u043E", " \u1780", "\u17B6"}));  // vowel signs: not letters
 }
 
 TEST(Split, Qwen2) {
