@@ -32,7 +32,7 @@ model=$folder/prefix/share/pronk/default.gguf
 # tells COMMAND...: succeeds if the command tells the expected story.
 tells() {
   "$@" "$model" "$beginning" >"$folder/story"
-  printf '\n' >>"$folder/story" # the program ends the line if its output is no terminal
+  printf '\n' >>"$folder/story" # the program ends a text in a file with a line feed
   cmp "$folder/story" "$folder/expected"
 }
 tells build/story
