@@ -1,25 +1,28 @@
-// How close the products are to the time of reading: for every weight type, instruction set and one
-// or two threads, GB/s of weights beside what the same threads read without any arithmetic.
+// Compares matrix products with plain reading: for every weight type, instruction set and one or
+// two threads, GB/s of weights, and the GB/s at which these threads read without any arithmetic.
 //
 //   kernels_bench --benchmark_filter='Gemv/Q4_0/.*'
 //
-// GB/s is that of the best pass over a matrix larger than the caches, read the ceiling measured
-// just before and after, share their ratio. "Cached" benchmarks work on a matrix that fits in the
-// second-level cache: what the arithmetic alone would allow.
+// GB/s is the speed of the best pass over a matrix larger than the caches, read is the ceiling
+// measured just before and after, and share is their ratio. "Cached" benchmarks use a matrix that
+// fits in the second-level cache, so they show the limit of the arithmetic alone.
 //
 //   kernels_bench --benchmark_filter='Gemm/Q4_0/.*'
 //
-// is a batch of tokens by one thread: operations, those of dot products alone, and their ratio.
-// "Experts" is a layer of which every token uses 8 of 64 experts: decode is one token at a time, of
-// experts that are not in a cache, prefill 512 tokens. "Dense" has the same bytes and operations in
-// one network 8 times as wide.
-// "Few" are 1 to 16 tokens on a matrix in the cache: nanoseconds for each token and 256 weights.
-// "Attention" is that of 512 tokens after others, by one thread: the operations of both of its
-// products, with keys after a token's own counted, too.
-// "Key" is that of one token, keys in the cache: nanoseconds for a key of one key-value head.
-// "Recurrence" are recurrent layers in the shapes of Qwen3-Next and Granite 4, of 1 token or
-// 512, by one thread: nanoseconds for each token (of a convolution), or for each token and head.
-// "faded": with nothing to add to states that have become smaller than normal floats.
+// measures a batch of tokens on one thread: operations, operations of dot products alone, and their
+// ratio.
+// "Experts" is a layer in which every token uses 8 of 64 experts. Decode is one token at a time,
+// with experts that are not in a cache; prefill is 512 tokens. "Dense" has as many bytes and
+// operations in one network 8 times as wide.
+// "Few" measures 1 to 16 tokens on a matrix in the cache: nanoseconds for each token and 256
+// weights.
+// "Attention" measures 512 tokens after earlier tokens, on one thread. It counts the operations of
+// both products, and also keys after a token's own key.
+// "Key" measures attention of one token, keys in the cache: nanoseconds for a key of one key-value
+// head.
+// "Recurrence" measures recurrent layers in the shapes of Qwen3-Next and Granite 4, with 1 or 512
+// tokens, on one thread: nanoseconds for each token (convolution), or for each token and head.
+// "faded" has zero inputs and states of denormal floats.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -51,7 +54,7 @@ double Seconds(Clock::time_point since) {
   return std::chrono::duration<double>(Clock::now() - since).count();
 }
 
-// A large matrix of any type in one buffer. Its values repeat: only the number of bytes counts.
+// A large matrix of any type in one buffer. Its values repeat, since only the size matters.
 class Weights {
  public:
   Matrix Get(gguf::DType dtype, size_t n_bytes) {
@@ -79,7 +82,8 @@ double Ceiling(ThreadPool& pool, const Matrix& w) {
   return ReadCeiling(pool, {w.data, w.rows * w.row_bytes()}, 2);
 }
 
-// Calls `work`, on a pool's thread, as often as `state` wants; the seconds of the fastest time.
+// Calls `work` on a pool's thread as often as `state` wants. Returns the seconds of the fastest
+// call.
 template <class Work>
 double BestSeconds(benchmark::State& state, Work work) {
   double best = 1e9;
@@ -93,7 +97,7 @@ double BestSeconds(benchmark::State& state, Work work) {
   return best;
 }
 
-// The best time of a product with `input`, tokens of kCols.
+// Returns the best time of a product with `input`, whose tokens have kCols numbers.
 double BestSeconds(benchmark::State& state, ThreadPool& pool, const Product& product,
                    const std::vector<float>& input, Activations& x) {
   double best = 0;
@@ -157,7 +161,7 @@ void RunGemm(benchmark::State& state, gguf::DType dtype, const std::string& targ
   state.counters["share"] = speed / ceiling;
 }
 
-// Layers in the shape of a small Qwen3 with experts, in as many bytes of memory as matrices have.
+// Layers in the shape of a small Qwen3 with experts, in a buffer as large as the other matrices.
 struct FeedForward {
   static constexpr size_t kEmbd = 1024, kFf = 512, kExperts = 64, kUsed = 8;
 
@@ -173,11 +177,11 @@ struct FeedForward {
         x(n_tokens, kUsed * kFf, n_threads),
         scratch(n_tokens, kExperts, kUsed, kEmbd, kFf, n_threads) {}
 
-  // Matrix number i of those of kFf times kEmbd weights.
+  // Returns matrix i; each has kFf times kEmbd weights.
   Matrix Get(size_t i, size_t rows, size_t cols) const {
     return {all.dtype, all.data + i * matrix_bytes, rows, cols};
   }
-  // Decoding, pass after pass takes the next experts of the next layer; a prompt takes any.
+  // In decode, each pass takes the next experts of the next layer. In prefill the choice is random.
   void Choose(size_t pass) {
     for (size_t i = 0; i < chosen.size(); ++i) {
       chosen[i] = static_cast<uint32_t>((pass / n_layers * kUsed + i) % kExperts);
@@ -217,7 +221,7 @@ struct FeedForward {
 
 void RunFeedForward(benchmark::State& state, gguf::DType dtype, bool dense, size_t n_tokens,
                     int threads) {
-  // The number of layers that are timed together, each with other experts.
+  // The number of layers that are timed together, each with different experts.
   const size_t n_passes = n_tokens == 1 ? 24 : 1;
   ThreadPool pool(threads);
   FeedForward layers(dtype, n_tokens, pool.size());
@@ -259,7 +263,7 @@ void RegisterFeedForward(gguf::DType dtype) {
   }
 }
 
-// In the shape of Llama 3.2 1B.
+// Measures attention in the shape of Llama 3.2 1B.
 void RunAttention(benchmark::State& state, KvType type, const std::string& target, size_t depth) {
   constexpr size_t kHeads = 32, kKvHeads = 8, kLength = 64, kTokens = 512;
   LimitCpu(target);
@@ -327,7 +331,7 @@ void RegisterKeys(KvType type, const std::string& kv) {
   }
 }
 
-// Calls `work` on a pool's thread; `n` tokens, or tokens times heads.
+// Times `work` on a pool's thread. `n` is the number of tokens, or of tokens times heads.
 template <class Work>
 void TimeRecurrence(benchmark::State& state, const std::string& target, size_t n, Work work) {
   LimitCpu(target);

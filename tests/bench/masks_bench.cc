@@ -1,12 +1,12 @@
-// Masks of schemas, with all cases of a file in the form of MaskBench:
+// Measures the masks of schemas, with the cases of a file in MaskBench's form:
 //
 //   masks_bench VOCABULARY.gguf CASES.jsonl [STEP]
 //
-// Each line of the file is {"id": ..., "schema": TEXT, "tests": [[valid, TEXT], ...]}; every
-// STEP-th is taken. A schema passes if each valid text is allowed token by token and may end, and
-// each invalid one is stopped. Prints the outcomes, and percentiles of the processor time of one
-// thread: to the first mask (reading the schema included, the vocabulary's trie not), and of each
-// mask.
+// Each line of the file is {"id": ..., "schema": TEXT, "tests": [[valid, TEXT], ...]}; the program
+// takes every STEP-th line. A schema passes if it allows each valid text token by token and then
+// the end, and stops each invalid text. Prints the outcomes, and percentiles of one thread's
+// processor time: up to the first mask (including reading the schema, but not building the
+// vocabulary's trie), and for each mask.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

@@ -1,5 +1,5 @@
-// Writes a model in the shape of TinyLlama 1.1B whose weights are random bytes: as fast as a
-// trained one and made in a second, for measuring (speed_table.py). What it says is noise.
+// Writes a model in the shape of TinyLlama 1.1B with random weights, for measuring
+// (speed_table.py). It takes a second to make and is as fast as a trained model. Its text is noise.
 //
 //   random_model TYPE OUT.gguf      TYPE is a name of gguf/dtype.cc, or Q4_K_M, the usual mix of
 //                                   Q4_K with Q6_K where it counts most
@@ -55,7 +55,7 @@ class ModelWriter {
     writer_.Add("llama.vocab_size", kVocab);
   }
 
-  // Three special tokens, the 256 bytes, and words.
+  // Adds three special tokens, the 256 byte tokens, and words.
   void AddVocabulary() {
     std::vector<std::string> tokens = {"<unk>", "<s>", "</s>"};
     std::vector<int32_t> types = {2, 3, 3};
@@ -83,7 +83,7 @@ class ModelWriter {
 
   void AddLayer(uint32_t layer) {
     const std::string blk = "blk." + std::to_string(layer) + ".";
-    // Where the mix has Q6_K: the first and last eighth of the layers and every third between.
+    // The mix has Q6_K in the first and last eighth of the layers, and in every third between.
     const bool fine =
         layer < kLayers / 8 || layer >= 7 * kLayers / 8 || (layer - kLayers / 8) % 3 == 2;
     AddNorm(blk + "attn_norm");
@@ -101,7 +101,7 @@ class ModelWriter {
     writer_.AddTensor(name + ".weight", DType::kF32, {kWidth}, std::as_bytes(std::span(norm_)));
   }
 
-  // Repeats a few rows: only their number counts. An embedding cannot be I2_S.
+  // Repeats a few rows, since only their number matters. An embedding cannot be I2_S.
   void AddMatrix(const std::string& name, size_t cols, size_t rows, bool fine) {
     const bool is_other = rows == kVocab && gguf::Info(dtype_).tail_bytes > 0;
     const DType dtype = (mixed_ && fine) || is_other ? DType::kQ6_K : dtype_;
@@ -125,9 +125,9 @@ class ModelWriter {
   bool mixed_;
   DType dtype_;
   gguf::Writer writer_;
-  // Small, because random weights are large: nothing may overflow.
+  // Norms are small so that nothing overflows: random weights are large.
   std::vector<float> norm_ = std::vector<float>(kWidth, 1e-3f);
-  std::vector<std::byte> matrix_;  // the one being written
+  std::vector<std::byte> matrix_;  // the matrix being written
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A tokenizer.json of bytes and merges.
+// Makes a tokenizer.json with byte tokens and merges.
 #pragma once
 
 #include "tests/support/json.h"
@@ -9,7 +9,7 @@ inline test::Json ByteLevel(bool use_regex) {
   return {{"type", "ByteLevel"}, {"use_regex", use_regex}};
 }
 
-// Has two added tokens: <|end|>, a special one, and <tool>.
+// The tokenizer has two added tokens: <|end|>, which is special, and <tool>.
 inline test::Json Bpe(const test::Json& vocab, const test::Json& merges) {
   return {{"pre_tokenizer", ByteLevel(true)},
           {"added_tokens",

@@ -1,5 +1,5 @@
-// From a folder to a file: the result, refused folders and their messages. families_test.cc tests
-// that families become the original files.
+// Converts folders to files: tests the result, refused folders and their messages. families_test.cc
+// tests that the folders of families become the original files.
 #include "convert/convert.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ std::vector<float> Floats(const gguf::TensorView& tensor) {
   return floats;
 }
 
-// Convert()'s message about the folder, without its path.
+// Returns Convert()'s message about the folder, without its path.
 std::string ErrorOf(const HfLlama& llama) {
   const TempDir dir;
   const std::string folder = llama.Write(dir), out = dir.Path("out");
@@ -47,7 +47,7 @@ std::string ErrorOf(const HfLlama& llama) {
   return error;
 }
 
-// Convert()'s message after `text` in config.json became `other`.
+// Returns Convert()'s message after `other` replaced `text` in config.json.
 std::string ErrorOfConfig(const std::string& text, const std::string& other) {
   HfLlama llama;
   const size_t at = llama.config.find(text);
@@ -106,7 +106,7 @@ TEST(Convert, WeightsAreWhereTheyBelong) {
             llama.tensors.at("model.embed_tokens.weight").values);
   EXPECT_EQ(Floats(*file.FindTensor("blk.0.attn_v.weight")),
             llama.tensors.at(layer + "self_attn.v_proj.weight").values);
-  // Two heads of 16 rows: rows i and i + 8 of a head become neighbours.
+  // There are two heads of 16 rows: rows i and i + 8 of a head become neighbours.
   const std::vector<float>& q = llama.tensors.at(layer + "self_attn.q_proj.weight").values;
   const std::vector<float> found = Floats(*file.FindTensor("blk.0.attn_q.weight"));
   for (size_t row = 0; row < 32; ++row) {
@@ -137,7 +137,7 @@ TEST(Convert, TypesAreChosen) {
     EXPECT_EQ(half.FindTensor("output_norm.weight")->dtype, DType::kF32);
     EXPECT_FALSE(half.metadata().Has("general.quantization_version"));
   }
-  // 48 is not a multiple of 32: that matrix keeps its type.
+  // 48 is not a multiple of 32, so this matrix keeps its type.
   const gguf::File q8 = convert(DType::kQ8_0, 7, 1);
   EXPECT_EQ(q8.FindTensor("blk.0.attn_q.weight")->dtype, DType::kQ8_0);
   EXPECT_EQ(q8.FindTensor("blk.0.ffn_down.weight")->dtype, DType::kF32);
@@ -246,7 +246,7 @@ TEST(Convert, ConfigIsChecked) {
       ErrorOfConfig("\"hidden_act\"", "\"rope_scaling\":{\"rope_type\":\"ntk\"},\"hidden_act\""),
       "DIR/config.json: rope_scaling.rope_type: expected default, linear, dynamic, yarn, "
       "llama3 or longrope, found \"ntk\"");
-  // Faults that only the whole model shows.
+  // Only the whole model shows this fault.
   EXPECT_TRUE(test::Has(ErrorOfConfig("\"rms_norm_eps\":1e-5,", ""),
                         "key \"llama.attention.layer_norm_rms_epsilon\""));
 }
@@ -264,7 +264,7 @@ TEST(Convert, UsualValuesNeedNotBeNamed) {
   EXPECT_EQ(gemma.hf.rope_theta, 1e6);
 }
 
-// Non-finite numbers as Python's json writes them, for example in Nemotron-H's folders.
+// Python's json writes such non-finite numbers, for example in Nemotron-H's folders.
 TEST(Convert, ConfigMayHaveInfinity) {
   const TempDir dir;
   HfLlama llama;

@@ -1,5 +1,5 @@
-// Every family, there and back: data/hf_folder.py makes of each small model the folder that it was
-// published as, and the folder must become the model again, bit by bit.
+// Converts every family there and back: data/hf_folder.py writes each small model as a published
+// folder, and the converted folder must equal the model bit by bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -53,9 +53,9 @@ std::vector<float> Logits(const engine::Model& model, const std::filesystem::pat
   return test::Results(model, ids, {.context = 1024, .n_threads = 1});
 }
 
-// NVFP4, the older keys of two families, MiMo's joined matrix and a Qwen3 with two layers of a
-// classifier are not what folders become. What is rounded, the test of BitNet rounds first.
-// Those of MiniMax-01 and BLOOM were made of folders (transformers_test.cc).
+// No folder becomes NVFP4, the older keys of two families, MiMo's joined matrix or a Qwen3 with two
+// layers of a classifier. Converting rounds BitNet, so its own test rounds the weights first. The
+// models of MiniMax-01 and BLOOM were made from folders (transformers_test.cc).
 bool IsLeftOut(const std::string& name) {
   return name.starts_with("bitnet") || name.ends_with("nvfp4") || name.ends_with("legacy") ||
          name.ends_with("-qkv") || name == "qwen3-rerank" || name == "minimax-01" ||
@@ -64,7 +64,7 @@ bool IsLeftOut(const std::string& name) {
 
 bool HasPython() { return test::RunProgram({"/bin/sh", "-c", "python3 -c ''"}, "").status == 0; }
 
-// Makes folders of files, whose names alternate.
+// Writes models as folders. The list alternates the names of files and folders.
 void WriteFolders(const std::vector<std::string>& files_and_folders, int shards, int padding = 0) {
   std::vector<std::string> args = {"/bin/sh", "-c", "exec python3 \"$@\"", "sh",
                                    test::DataPath("hf_folder.py")};
@@ -82,14 +82,14 @@ void ExpectSameWeights(const engine::Model& after, const engine::Model& before) 
     EXPECT_EQ(now->dims, old.dims) << old.name;
     if (old.dtype == now->dtype) {
       EXPECT_TRUE(DataOf(*now) == DataOf(old)) << old.name;
-    } else {  // a folder has floats
+    } else {  // folders have floats
       EXPECT_EQ(old.dtype, gguf::DType::kQ4_0) << old.name;
     }
   }
   EXPECT_EQ(after.file.tensors().size(), before.file.tensors().size());
 }
 
-// Each value of config.json replaced by a wrong one: a line says so, or a file is made.
+// Replaces each value of config.json by a wrong value: this gives a one-line error or a file.
 void ExpectNoHarmByConfig(const std::string& folder, const std::string& out) {
   static size_t next = 0;
   const std::string path = folder + "/config.json";
@@ -104,8 +104,8 @@ void ExpectNoHarmByConfig(const std::string& folder, const std::string& out) {
   }
 }
 
-// Each kind of tensor as a scalar: a line names the file and the tensor, or, where one number may
-// be enough, a file comes out.
+// Replaces each kind of tensor by a scalar: the error names the file and the tensor. If one number
+// may be enough, the result is a file.
 void ExpectNoHarmByShapes(const std::string& folder, const std::string& out) {
   size_t n_refused = 0, n_all = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
@@ -161,7 +161,7 @@ TEST(ConvertFamilies, FoldersBecomeTheModelsThatTheyWere) {
   std::erase_if(paths, [](const auto& path) { return IsLeftOut(path.stem()); });
   EXPECT_GE(paths.size(), 84u);
   const test::TempDir dir;
-  std::vector<std::string> whole, in_parts;  // starting Python takes longer than writing one
+  std::vector<std::string> whole, in_parts;  // so Python starts only twice, which is faster
   for (size_t i = 0; i < paths.size(); ++i) {
     std::vector<std::string>& names = i % 4 == 0 ? in_parts : whole;
     names.insert(names.end(), {paths[i], dir.Path(std::to_string(i))});
@@ -177,11 +177,11 @@ TEST(ConvertFamilies, FoldersBecomeTheModelsThatTheyWere) {
     EXPECT_TRUE(report.left_out.empty());
     const engine::Model before = engine::Model::Load(path), after = engine::Model::Load(out);
     ExpectSameWeights(after, before);
-    // So the keys are equal, too.
+    // Equal logits show that the keys are equal, too.
     const bool has_ids = std::filesystem::exists(path.parent_path() / "ids.txt");
     const auto ids = has_ids ? path.parent_path() / "ids.txt" : test::DataPath("families/ids.txt");
     const double error = test::Nmse(Logits(after, ids), Logits(before, ids));
-    EXPECT_LE(error, name.starts_with("gemma3n") ? 1e-3 : 0);  // its table was of Q4_0
+    EXPECT_LE(error, name.starts_with("gemma3n") ? 1e-3 : 0);  // its table is Q4_0
     EXPECT_EQ(after.config.nextn.has_value(), before.config.nextn.has_value());
     EXPECT_EQ(after.config.pooling, before.config.pooling);
     ExpectNoHarmByShapes(folder, dir.Path("damaged.gguf"));
@@ -189,7 +189,7 @@ TEST(ConvertFamilies, FoldersBecomeTheModelsThatTheyWere) {
   }
 }
 
-// By its definition: x / m rounded to the nearest of -1, 0 and 1, times m, the mean of all |x|.
+// Rounds by BitNet's definition: x / m to the nearest of -1, 0 and 1, times m, the mean of all |x|.
 std::vector<float> Rounded(const std::vector<float>& weights) {
   double mean = 0;
   for (const float x : weights) mean += std::abs(x) / static_cast<double>(weights.size());
@@ -200,8 +200,8 @@ std::vector<float> Rounded(const std::vector<float>& weights) {
   return rounded;
 }
 
-// A folder of the weights that were trained becomes a model of -m, 0 and m; that one as it is
-// published, four weights to a byte, becomes itself.
+// A folder of trained weights becomes a model with weights -m, 0 and m. This model in its published
+// form, four weights to a byte, becomes itself.
 TEST(ConvertFamilies, BitNetIsRoundedOnce) {
   if (!HasPython()) GTEST_SKIP() << "no python3";
   Options as_floats = {.type = gguf::DType::kF32};
@@ -219,7 +219,7 @@ TEST(ConvertFamilies, BitNetIsRoundedOnce) {
       const bool is_rounded = now.name.starts_with("blk.") && now.n_dims == 2;
       const std::vector<float> expected = is_rounded ? Rounded(before) : before;
       const std::vector<float> found = FloatsOf(now);
-      for (size_t i = 0; i < found.size(); ++i) {  // m is a float there, and 1 / m
+      for (size_t i = 0; i < found.size(); ++i) {  // converting has m and 1 / m as floats
         ASSERT_NEAR(found[i], expected[i], 2e-7 * std::abs(expected[i])) << now.name << " " << i;
       }
     }
@@ -236,7 +236,7 @@ void WriteText(const std::string& path, const std::string& text) {
   test::WriteBytes(path, std::as_bytes(std::span(text)));
 }
 
-// The small Qwen3 as a folder of Qwen3-Reranker's.
+// Writes the small Qwen3 as a folder like Qwen3-Reranker's.
 std::string WriteReranker(const test::TempDir& dir, const std::string& readme, size_t yes,
                           bool tied) {
   const std::string folder = dir.Path("folder");
@@ -280,7 +280,7 @@ TEST(ConvertFamilies, ARerankerHasTheRowsOfItsAnswers) {
 TEST(ConvertFamilies, OtherFoldersAreNoRerankers) {
   if (!HasPython()) GTEST_SKIP() << "no python3";
   const test::TempDir dir;
-  // Qwen3-Embedding's text, which lists its relatives.
+  // Qwen3-Embedding's README lists its relatives, too.
   Convert(WriteReranker(dir, "# Qwen3-Embedding\n| Qwen3-Reranker-0.6B |", 7, false),
           dir.Path("out"), {});
   EXPECT_EQ(engine::Model::Load(dir.Path("out")).config.pooling, engine::Pooling::kNone);
@@ -294,7 +294,7 @@ TEST(ConvertFamilies, OtherFoldersAreNoRerankers) {
             "/tokenizer.json: model.vocab.yes: expected a whole number above 0, found nothing");
 }
 
-// Layers after pooling, in folders of their own.
+// Layers after pooling have their own folders.
 TEST(ConvertFamilies, OddDenseLayersAreRefused) {
   if (!HasPython()) GTEST_SKIP() << "no python3";
   const test::TempDir dir;
@@ -315,7 +315,7 @@ TEST(ConvertFamilies, OddDenseLayersAreRefused) {
             test::Safetensors({{"linear.bias", {{20}, std::vector<float>(20)}}})),
       ", as GGUF: tensor \"dense_2.bias\" has no place in what this program computes: its text "
       "would be wrong");
-  // A model without such layers.
+  // This architecture has no such layers.
   Json config = Json::parse(test::ReadText(folder + "/config.json"));
   config["architectures"] = {"Gemma3ForCausalLM"};
   config["use_bidirectional_attention"] = false;
@@ -325,7 +325,7 @@ TEST(ConvertFamilies, OddDenseLayersAreRefused) {
       "architecture gemma3: its text would be wrong");
 }
 
-// The folder as RoBERTa's: the same with a tokenizer of bytes, whose texts have ends.
+// Converts the folder as RoBERTa's, which has a byte-level tokenizer that ends texts with </s>.
 void ExpectRobertaByBytes(const test::TempDir& dir, const engine::Model& before) {
   Json config = Json::parse(test::ReadText(dir.Path("folder/config.json")));
   const std::string name = config["architectures"][0];
@@ -355,7 +355,7 @@ void ExpectRobertaByBytes(const test::TempDir& dir, const engine::Model& before)
   EXPECT_TRUE(after.tokenizer->vocab().add_sep);
 }
 
-// XLM-RoBERTa's folders: BERT with other names, and rows before the first position.
+// XLM-RoBERTa's folders are BERT with other names, and with rows before the first position.
 TEST(ConvertFamilies, RobertaIsABert) {
   if (!HasPython()) GTEST_SKIP() << "no python3";
   for (const std::string name : {"bert-cls", "bert-rank"}) {
@@ -382,7 +382,7 @@ TEST(ConvertFamilies, RobertaIsABert) {
   }
 }
 
-// Every family that runs can be converted; each name in config.json finds its row.
+// Every family that runs can be converted, and each architecture's name finds its row.
 TEST(ConvertFamilies, HaveAllThatRuns) {
   for (const Family& family : Families()) {
     std::vector<HfClass> classes = {family.hf};

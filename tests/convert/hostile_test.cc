@@ -1,5 +1,5 @@
-// Hostile folders: each ends in one line that says what is wrong, or becomes a file. Only
-// gguf::Error may be thrown, and no byte outside of a file may be read (AddressSanitizer checks).
+// Hostile folders: each gives one line that names the fault, or becomes a file. Only gguf::Error
+// may be thrown, and no byte outside a file may be read (AddressSanitizer checks this).
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 using test::HfLlama;
 using test::TempDir;
 
-// The message of converting this folder; "" where it became a file.
+// Returns the message of converting this folder, or "" if it became a file.
 std::string ErrorOf(const std::string& folder) {
   const TempDir dir;
   const std::string error = test::ErrorOf([&] { Convert(folder, dir.Path("out"), {}); });
@@ -75,7 +75,7 @@ TEST(ConvertHostile, BytesThatChanged) {
     const std::string folder = good.Write(dir);
     for (const auto& file : fs::directory_iterator(folder)) {
       const std::string name = file.path().filename(), bytes = test::ReadText(file.path());
-      // Of weights only the header: the rest is numbers.
+      // Damages only the header of the weights: the rest is numbers.
       const size_t n_bytes = std::min<size_t>(bytes.size(), 1200);
       for (int i = 0; i < 150; ++i) {
         std::string damaged = bytes;
@@ -94,7 +94,7 @@ TEST(ConvertHostile, BytesThatChanged) {
   }
 }
 
-// Files that would take far more memory than they have bytes.
+// Reading these files could take far more memory than their size.
 TEST(ConvertHostile, FilesThatAreTooMuch) {
   constexpr size_t kMany = 5'000'000;
   const HfLlama good = test::HfLlamaWithJson();
@@ -120,7 +120,7 @@ TEST(ConvertHostile, FilesThatAreTooMuch) {
     expect(name, "{\"a\":\"\xff\"}", "JSON; it is not JSON from byte 7 on");
     expect(name, "", "a text file, found an empty file");
     expect(name, "[]", "a JSON object, found a list");
-    // Zeros that take no space on the disk.
+    // These zeros take no space on the disk.
     dir.Write("model/" + name, std::string_view());
     fs::resize_file(folder + "/" + name, uint64_t{1} << 40);
     EXPECT_EQ(ErrorOf(folder), folder + "/" + name + ": expected at most 128 MB, found 1048576");
@@ -162,7 +162,7 @@ TEST(ConvertHostile, FilesThatAreNone) {
     fs::create_directory(path);
     EXPECT_TRUE(test::Has(error(), "found a directory"));
     fs::remove(path);
-    ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);  // whoever opens it would wait
+    ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);  // opening it would wait
     EXPECT_TRUE(test::Has(error(), "found a pipe (FIFO)"));
     fs::remove(path);
     fs::create_symlink("/dev/zero", path);
@@ -170,7 +170,7 @@ TEST(ConvertHostile, FilesThatAreNone) {
   }
 }
 
-// The hub's cache consists of links to files in its blobs: these links are followed.
+// The hub's cache consists of links to files in its blobs. Convert() follows these links.
 TEST(ConvertHostile, Links) {
   const HfLlama good = test::HfLlamaWithJson();
   const TempDir dir;
@@ -184,7 +184,7 @@ TEST(ConvertHostile, Links) {
   EXPECT_EQ(ErrorOf(folder), "");
   fs::create_symlink(folder, dir.Path("named"));
   EXPECT_EQ(ErrorOf(dir.Path("named")), "");
-  // What is read is not written over, by whatever name.
+  // An input is not overwritten, under any of its names.
   const std::string before = test::ReadText(real + "/model.safetensors");
   const std::string error =
       test::ErrorOf([&] { Convert(folder, real + "/model.safetensors", {}); });
@@ -230,7 +230,7 @@ TEST(ConvertHostile, LinksOutOfTheFolder) {
     expect_refused(name, secret);
     expect_refused(name, "../../../secret");
   }
-  // By way of the blobs.
+  // A link to a blob that is itself a link out.
   fs::create_symlink(secret, dir.Path("models--a--b/blobs/x"));
   expect_refused("chat_template.jinja", "../../blobs/x");
   fs::remove_all(dir.Path("models--a--b/blobs"));
@@ -238,7 +238,7 @@ TEST(ConvertHostile, LinksOutOfTheFolder) {
   dir.Write("private/x", "{{ messages[0].content }}");
   fs::create_symlink(dir.Path("private"), dir.Path("models--a--b/blobs"));
   expect_refused("chat_template.jinja", "../../blobs/x");
-  // To itself.
+  // A link to itself.
   fs::rename(folder + "/model.safetensors", dir.Path("kept"));
   dir.Write("models--a--b/snapshots/1/model.safetensors.index.json",
             R"({"weight_map": {"a": "loop"}})");
@@ -246,7 +246,7 @@ TEST(ConvertHostile, LinksOutOfTheFolder) {
   EXPECT_EQ(ErrorOf(folder), folder + "/loop: Too many levels of symbolic links");
   fs::remove(folder + "/model.safetensors.index.json");
   fs::rename(dir.Path("kept"), folder + "/model.safetensors");
-  // Within the folder a link may lead anywhere.
+  // A link may lead to any file within the folder.
   dir.Write("models--a--b/snapshots/1/other", "{{ messages[0].content }}");
   fs::create_symlink("other", folder + "/chat_template.jinja");
   EXPECT_EQ(ErrorOf(folder), "");
@@ -266,7 +266,7 @@ TEST(ConvertHostile, Shards) {
   };
   dir.Write(index, map(4097));
   EXPECT_EQ(ErrorOf(folder), start + "expected 1 to 4096 files, found 4097");
-  // More of them than a program may have open at once.
+  // A program may not have this many files open at once.
   constexpr size_t kFiles = 2000;
   for (size_t i = 0; i < kFiles; ++i) {
     dir.Write("model/" + std::to_string(i) + ".safetensors",
@@ -274,7 +274,7 @@ TEST(ConvertHostile, Shards) {
   }
   dir.Write(index, map(kFiles));
   EXPECT_TRUE(test::Has(ErrorOf(folder), "has no place in a model of architecture llama"));
-  // Two names of one file.
+  // One file has two names.
   fs::create_hard_link(folder + "/model.safetensors", folder + "/again.safetensors");
   dir.Write(index, std::string_view(R"({"weight_map":{"a":"model.safetensors",)"
                                     R"("b":"again.safetensors"}})"));

@@ -1,4 +1,4 @@
-// Importance matrices: what a forward pass adds up, both forms of files, and files that are none.
+// Importance matrices: the sums of a forward pass, both file formats, and invalid files.
 #include "convert/importance.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ gguf::TensorView Tensor(std::string_view name, std::array<uint64_t, 4> dims) {
 
 class ImportanceFiles : public testing::Test {
  protected:
-  // The message of reading these bytes.
+  // Returns the message of reading these bytes.
   std::string Refused(const std::string& bytes) {
     return ErrorOf([&] { Importance::Read(dir_.Write("hostile", bytes)); });
   }
@@ -45,7 +45,7 @@ std::string Bytes(T number) {
   return {reinterpret_cast<const char*>(&number), sizeof(number)};
 }
 
-// An entry of the older form.
+// Makes an entry of the older format.
 std::string DatEntry(const std::string& name, int32_t calls, const std::vector<float>& values) {
   std::string bytes = Bytes(static_cast<int32_t>(name.size())) + name + Bytes(calls) +
                       Bytes(static_cast<int32_t>(values.size()));
@@ -56,7 +56,7 @@ std::string DatEntry(const std::string& name, int32_t calls, const std::vector<f
 TEST_F(ImportanceFiles, AreReadAsTheyWereWritten) {
   SquaresByTensor squares;
   squares["blk.0.attn_q.weight"] = {3, {2.0, 4.0, 0.0}, {2}};
-  squares["blk.0.ffn_up_exps.weight"] = {2, {8.0, 4.0, 0.0, 0.0}, {4, 0}};  // one was never used
+  squares["blk.0.ffn_up_exps.weight"] = {2, {8.0, 4.0, 0.0, 0.0}, {4, 0}};  // one expert is unused
   gguf::OutputFile out(dir_.Path("out"));
   WriteImportance(squares, {"story.txt", 5, 512}, out);
   const Importance importance = Importance::Read(dir_.Path("out"));
@@ -136,7 +136,7 @@ TEST_F(ImportanceFiles, OfTheNewFormThatAreWrongAreRefused) {
   EXPECT_TRUE(test::Has(refused({2, 1}, {1, -2}, {1}), "expected mean squares"));
   EXPECT_NE(refused({2, 1}, {1, std::nanf("")}, {1}), "");
   EXPECT_NE(refused({2, 1}, {3e38f, 1}, {1e-30f}), "");
-  // A model is none.
+  // A model is not an importance matrix.
   EXPECT_TRUE(test::Has(ErrorOf([] { Importance::Read(test::DataPath("tiny/llama.gguf")); }),
                         "found none"));
 }
@@ -156,7 +156,7 @@ TEST(InputSquares, AddsUpByColumn) {
   EXPECT_EQ(squares.counts, (std::vector<uint64_t>{3}));
 }
 
-// Every token's input is seen by each of its experts, and no other; the router sees it once.
+// Each token's input is counted once for each of its experts, and once for the router.
 TEST(InputSquares, TellsExpertsApart) {
   const engine::Model model = engine::Model::Load(test::DataPath("families/qwen3moe.gguf"));
   const size_t n_tokens = 24, n_used = model.config.n_experts_used;

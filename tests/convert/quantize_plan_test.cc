@@ -1,4 +1,4 @@
-// Mixes: the types that llama.cpp 0.7.0's llama-quantize --dry-run shows for the same tensors.
+// Mixes: compares the types with llama-quantize --dry-run of llama.cpp 0.7.0, tensor by tensor.
 #include "convert/quantize_plan.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using gguf::DType;
 
 std::string TypeName(DType type) { return std::string(gguf::Info(type).name); }
 
-// A model of 33 layers with four query heads for each of keys and values, and an output of its own.
+// A model with 33 layers, four query heads for each key-value head, and a separate output matrix.
 MixFacts LargeModel() {
   MixFacts facts = {.n_layers = 33, .n_heads_per_kv = 4, .has_output = true};
   for (size_t i = 0; i < facts.n_layers; ++i) {
@@ -28,7 +28,8 @@ MixFacts LargeModel() {
   return facts;
 }
 
-// "Q6_K*17 Q4_K*16": how many layers have which type for this matrix, by the types' first layers.
+// Returns how many layers have which type for this matrix, for example "Q6_K*17 Q4_K*16". The types
+// are in the order of their first layers.
 std::string InLayers(const Mix& mix, const MixFacts& facts, const std::string& role) {
   std::vector<std::pair<DType, size_t>> counts;
   for (size_t i = 0; i < facts.n_layers; ++i) {
@@ -47,8 +48,8 @@ std::string InLayers(const Mix& mix, const MixFacts& facts, const std::string& r
   return text;
 }
 
-// The mix's types of output, token_embd, attn_q (as attn_k), attn_v, attn_output, ffn_down, ffn_up
-// (as ffn_gate).
+// Returns the mix's types of output, token_embd, attn_q (and attn_k), attn_v, attn_output,
+// ffn_down, ffn_up (and ffn_gate).
 std::string Types(std::string_view name, const MixFacts& facts) {
   const Mix& mix = *FindMix(name);
   std::string text = TypeName(MixType(mix, facts, "output.weight", 4096)) + " | " +
@@ -105,7 +106,7 @@ TEST(QuantizePlan, MixesThatWantImportance) {
   for (const auto& [name, types] : expected) EXPECT_EQ(Types(name, facts), types) << name;
 }
 
-// The layers that need more bits, also among the default model's six layers.
+// The mix gives some layers more bits, also in the default model with six layers.
 TEST(QuantizePlan, LayersThatNeedMoreBits) {
   const Mix& mix = *FindMix("q4_k_m");
   std::vector<size_t> layers;
@@ -120,7 +121,7 @@ TEST(QuantizePlan, LayersThatNeedMoreBits) {
   EXPECT_EQ(facts.n_layers, 6u);
   EXPECT_EQ(facts.n_heads_per_kv, 2u);
   EXPECT_FALSE(facts.has_output);
-  EXPECT_EQ(MixType(mix, facts, "token_embd.weight", 256), DType::kQ6_K);  // it is the output
+  EXPECT_EQ(MixType(mix, facts, "token_embd.weight", 256), DType::kQ6_K);  // is the output, too
   for (size_t i = 0; i < 6; ++i) {
     const std::string layer = "blk." + std::to_string(i);
     const DType type = i == 2 || i == 5 ? DType::kQ6_K : DType::kQ4_K;

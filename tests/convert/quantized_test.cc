@@ -1,5 +1,5 @@
-// Folders whose weights are quantized already: what can be read becomes the numbers that it
-// represents, all else is refused by its name. (gpt-oss's MXFP4: families_test.cc.)
+// Folders with quantized weights: a known format becomes the numbers that it represents, and an
+// unknown format is refused by its name. (families_test.cc tests gpt-oss's MXFP4.)
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -29,12 +29,12 @@ std::vector<float> Dequantized(const gguf::TensorView& tensor) {
   return floats;
 }
 
-// After the other keys of config.json.
+// Adds the key after the other keys of config.json.
 void AddQuantization(const std::string& text, HfLlama& llama) {
   llama.config += ",\"quantization_config\":{" + text + "}";
 }
 
-// Convert()'s message about the folder, without its path.
+// Returns Convert()'s message about the folder, without its path.
 std::string FaultOf(const HfLlama& llama, const Options& options = {}) {
   const TempDir dir;
   const std::string folder = llama.Write(dir);
@@ -48,7 +48,7 @@ std::string FaultOf(const HfLlama& llama, const Options& options = {}) {
 
 Options As(DType type) { return {.type = type}; }
 
-// Both folders become the same weights, rounded no further.
+// Both folders must become equal weights, without further rounding.
 void ExpectSame(const HfLlama& quantized, const HfLlama& plain) {
   const TempDir dir;
   Convert(quantized.Write(dir, "a"), dir.Path("a.gguf"), As(DType::kF32));
@@ -63,7 +63,7 @@ void ExpectSame(const HfLlama& quantized, const HfLlama& plain) {
 
 bool IsMatrixOfLayer(const std::string& name) { return name.ends_with("_proj.weight"); }
 
-// The definition of E4M3.
+// Decodes a byte by the definition of E4M3.
 double F8Value(uint8_t byte) {
   const int exponent = byte / 8 % 16, fraction = byte % 8;
   const double size = exponent == 0 ? fraction / 8.0 * std::exp2(-6)
@@ -71,7 +71,7 @@ double F8Value(uint8_t byte) {
   return byte < 128 ? size : -size;
 }
 
-// Makes matrices of layers F8_E4M3, in blocks; `plain` gets what they represent.
+// Stores the layers' matrices as F8_E4M3, in blocks. `plain` gets the numbers that they represent.
 HfLlama WithF8(uint64_t block_rows, uint64_t block_cols, HfLlama& plain) {
   HfLlama llama = plain;
   AddQuantization(R"("quant_method":"fp8","fmt":"e4m3","weight_block_size":[)" +
@@ -89,7 +89,7 @@ HfLlama WithF8(uint64_t block_rows, uint64_t block_cols, HfLlama& plain) {
     HfTensor packed{tensor.shape, {}, "F8_E4M3", std::string(rows * cols, '\0')};
     for (uint64_t i = 0; i < rows * cols; ++i) {
       const auto code = static_cast<uint8_t>(i * 37 % 256);
-      const uint8_t byte = code % 128 == 127 ? 0 : code;  // not a number
+      const uint8_t byte = code % 128 == 127 ? 0 : code;  // 127 and 255 are NaN
       packed.bytes[i] = static_cast<char>(byte);
       const uint64_t block = i / cols / block_rows * across + i % cols / block_cols;
       tensor.values[i] = static_cast<float>(F8Value(byte) * scale.values[block]);
@@ -175,7 +175,7 @@ TEST(ConvertQuantized, Fp8IsChecked) {
   }
 }
 
-// Four rows' numbers in each byte. `scale` is the stored number, `factor` its meaning.
+// Stores the numbers of four rows in each byte. `scale` is the stored number, `factor` its meaning.
 HfLlama WithTernary(float scale, float factor, HfLlama& plain) {
   HfLlama llama = plain;
   for (auto& [name, tensor] : plain.tensors) {
@@ -205,7 +205,7 @@ TEST(ConvertQuantized, TernaryWeightsAreUnpacked) {
   ExpectSame(llama, plain);
 }
 
-// One layer of a BitNet, as wide as a block of TQ2_0.
+// A BitNet with one layer, as wide as a block of TQ2_0.
 struct HfBitNet : HfLlama {
   HfBitNet() {
     config = R"("architectures":["BitNetForCausalLM"],"hidden_size":256,"intermediate_size":256,)"

@@ -1,4 +1,4 @@
-// Tokens in the order of their ranks (tiktoken): the file has the merges that make the same tokens.
+// Ranked tokens (tiktoken): the converted file must have merges that make the same tokens.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace convert {
 namespace {
 
-// Byte pairs of a text, merged as tiktoken does: first the neighbours that join to the lowest rank.
+// Merges the bytes of a text like tiktoken: first the neighbours whose joined token ranks lowest.
 struct RankedBytes {
   std::vector<std::string> tokens;
   std::map<std::string, size_t> ranks;
@@ -51,7 +51,7 @@ struct RankedBytes {
   }
 };
 
-// The most frequent pairs of these words, n of them, after the bytes from the last to the first.
+// Adds the bytes in descending order, then the n most frequent pairs of these words.
 RankedBytes Trained(const std::vector<std::string>& words, size_t n) {
   RankedBytes ranked;
   for (int byte = 255; byte >= 0; --byte) ranked.Add(std::string(1, static_cast<char>(byte)));
@@ -67,11 +67,11 @@ RankedBytes Trained(const std::vector<std::string>& words, size_t n) {
   return ranked;
 }
 
-// Words of Kimi's pattern.
+// Kimi's pattern does not cut these words.
 const std::vector<std::string> kWords = {"aaaaaaaaaaaa", "banana", "bandana", "nandana", "anna",
                                          "中文中文文",   " naïve", "éé",      "abababab"};
 
-// Kimi's vocabulary: ranks instead of merges.
+// Kimi's vocabulary has ranks instead of merges.
 TEST(ConvertRanks, BecomeMerges) {
   const test::TempDir dir;
   const RankedBytes ranked = Trained(kWords, 24);
@@ -106,7 +106,7 @@ TEST(ConvertRanks, BecomeMerges) {
   EXPECT_EQ(tokenizer->vocab().eos, 281);
   const std::vector<int64_t> types = file.metadata().GetInts("tokenizer.ggml.token_type");
   EXPECT_EQ(types[279], 1);
-  EXPECT_EQ(types[283], 4);  // text, as a folder with tokenizer.json has it
+  EXPECT_EQ(types[283], 4);  // text, as in folders with tokenizer.json
   EXPECT_EQ(types[535], 3);
   EXPECT_EQ(types[536], 5);
 

@@ -1,5 +1,5 @@
-// Sentence Transformers' files beside a model: each setting is in the file that is written, or is
-// refused by name.
+// Sentence Transformers' files beside a model: the written file keeps each setting, or Convert()
+// refuses the setting by name.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -34,7 +34,7 @@ const std::string kNormalize = R"(,{"path":"2_Normalize","type":"c.Normalize"}])
 
 using Files = std::vector<std::pair<std::string, std::string>>;
 
-// The model of a folder with these files.
+// Converts a folder with these files and loads the model.
 engine::Model Converted(const TempDir& dir, const Files& files) {
   test::HfLlama llama;
   const std::string folder = llama.Write(dir);
@@ -103,7 +103,7 @@ TEST(SentenceTransformers, LengthsPromptsAndTheLongestTextAreFollowed) {
             "this model has no prompt \"code\": it has query, document");
   EXPECT_EQ(engine::Embedder(model, {}).capacity(), 9u);
   EXPECT_EQ(engine::Embedder(plain, {}).capacity(), 64u);
-  const std::vector<float> own = Vector(model, {5, 6, 7});  // is not divided by its length
+  const std::vector<float> own = Vector(model, {5, 6, 7});  // not divided by its length
   EXPECT_GT(std::abs(Length(own) - 1), 0.01);
   for (size_t i = 0; i < unit.size(); ++i) EXPECT_NEAR(own[i] / Length(own), unit[i], 1e-6);
 }

@@ -1,4 +1,4 @@
-// A folder's files beside the vocabulary: special tokens, added tokens, flags and templates.
+// Tests a folder's files beside the vocabulary: special and added tokens, flags and templates.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -42,7 +42,7 @@ TEST(ConvertTokenizer, NamedTemplates) {
   EXPECT_EQ(templates({{"additional_chat_templates/tool_use.jinja", "e"}}), "a e");
 }
 
-// The folder's keys besides the vocabulary.
+// Convert() writes these keys besides the vocabulary.
 TEST(ConvertTokenizer, SpecialTokensAndTemplate) {
   const test::TempDir dir;
   test::HfLlama llama;
@@ -69,11 +69,11 @@ TEST(ConvertTokenizer, SpecialTokensAndTemplate) {
   ASSERT_EQ(types.size(), 264u);  // the embedding's rows
   EXPECT_EQ(types[0], 2);
   EXPECT_EQ(types[1], 3);
-  EXPECT_EQ(types[262], 4);  // <tool> is plain text to readers
-  EXPECT_EQ(types[263], 3);  // <|im_end|> is not, whatever the folder says
+  EXPECT_EQ(types[262], 4);  // <tool> is plain text for readers
+  EXPECT_EQ(types[263], 3);  // <|im_end|> is special, although the folder denies it
 }
 
-// The tokens of a folder whose tokenizer is this, and the file that it becomes.
+// Converts a folder with this tokenizer, and opens the file.
 gguf::File Converted(const test::TempDir& dir, const Json& tokenizer, const std::string& config) {
   test::HfLlama llama;
   llama.files = {{"tokenizer.json", tokenizer.dump()}, {"tokenizer_config.json", config}};
@@ -81,7 +81,7 @@ gguf::File Converted(const test::TempDir& dir, const Json& tokenizer, const std:
   return gguf::File::Open(dir.Path("out"));
 }
 
-// Tokens that continue a word lose their mark, others get one.
+// Tokens that continue a word lose their mark; tokens that begin a word get one.
 TEST(ConvertTokenizer, WordPieces) {
   const test::TempDir dir;
   const Json model = {
@@ -103,7 +103,7 @@ TEST(ConvertTokenizer, WordPieces) {
             (std::vector<tokenizer::TokenId>{1, 3, 4, 5, 0, 2}));
 }
 
-// BERT's class of transformers replaces what tokenizer.json says of letters.
+// The flags of transformers' BERT class replace tokenizer.json's rules for letters.
 TEST(ConvertTokenizer, BertsOwnFlagsComeFirst) {
   const test::TempDir dir;
   const auto flags = [&](const std::string& config) {
@@ -126,7 +126,7 @@ TEST(ConvertTokenizer, BertsOwnFlagsComeFirst) {
             (Flags{true, false, true}));
 }
 
-// A token after every text is its end.
+// A token that the template adds after every text is its end token.
 TEST(ConvertTokenizer, TheTemplateOfATextIsKept) {
   const test::TempDir dir;
   const auto special = [](const char* id) { return Json{{"SpecialToken", {{"id", id}}}}; };
@@ -147,8 +147,8 @@ TEST(ConvertTokenizer, TheTemplateOfATextIsKept) {
   }
 }
 
-// A token before every text is BOS, whatever tokenizer_config.json calls it. If flags say
-// otherwise, PreTrainedTokenizer's have no effect in transformers; those of Llama's class have.
+// A token before every text is BOS, whatever tokenizer_config.json calls it. As in transformers, a
+// flag like add_bos_token has an effect in Llama's class, but not in PreTrainedTokenizer.
 TEST(ConvertTokenizer, ATokenBeforeTheTextIsBos) {
   const test::TempDir dir;
   Json tokenizer = Bpe({{"a", 0}, {"<s>", 1}, {"b", 2}, {"aa", 3}}, {"a a"});
@@ -172,7 +172,7 @@ TEST(ConvertTokenizer, ATokenBeforeTheTextIsBos) {
   }
 }
 
-// tokenizer.model lacks what was added later; tokenizer.json may be the only file that has it.
+// tokenizer.model lacks tokens that were added later; only tokenizer.json may have them.
 TEST(ConvertTokenizer, AddedTokensOfTokenizerJsonBesideTokenizerModel) {
   const test::TempDir dir;
   test::HfLlama llama;
@@ -190,7 +190,7 @@ TEST(ConvertTokenizer, AddedTokensOfTokenizerJsonBesideTokenizerModel) {
   EXPECT_EQ(ids.back(), 263);
 }
 
-// Qwen's folder says null, and its config.json has a number, which only training used.
+// BOS is null in Qwen's folder; the number in its config.json was used only in training.
 TEST(ConvertTokenizer, NullIsNoBos) {
   const test::TempDir dir;
   test::HfLlama llama;

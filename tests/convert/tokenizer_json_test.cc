@@ -1,4 +1,4 @@
-// Each field of tokenizer.json in turn: ids as Hugging Face's library makes them, or a refusal that
+// Tests each field of tokenizer.json: the ids equal those of Hugging Face's library, or an error
 // names the field. tests/data/make_tokenizer_json.py made the cases.
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ namespace {
 using test::Json;
 using Ids = std::vector<tokenizer::TokenId>;
 
-// A llama of 300 tokens.
+// A llama with 300 tokens.
 test::HfLlama Folder(const Json& tokenizer, const std::string& base) {
   test::HfLlama llama;
   llama.config.replace(llama.config.find("264"), 3, "300");

@@ -1,4 +1,4 @@
-// A folder's tokenizer: the file's has the same tokens, scores, merges and split patterns.
+// A folder's tokenizer: the converted file has equal tokens, scores, merges and split patterns.
 #include "tokenizer/tokenizer.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ Json Split(const std::string& regex) {
   return {{"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}};
 }
 
-// The name that GGUF has for these steps, or the error.
+// Returns GGUF's name for these steps, or the error.
 std::string NameOf(const Json& steps, bool ignore_merges = false) {
   const Json pre = {{"type", "Sequence"}, {"pretokenizers", steps}};
   std::string name;
@@ -53,7 +53,7 @@ TEST(ConvertTokenizer, FindsTheWayToCutByItsExpressions) {
   EXPECT_EQ(NameOf({Split(kQwen2), ByteLevel(false)}), "qwen2");
   EXPECT_EQ(NameOf(Json::array({ByteLevel(true)})), "gpt-2");
   EXPECT_EQ(NameOf({{{"type", "Digits"}, {"individual_digits", true}}, ByteLevel(true)}), "smollm");
-  // As that folder has it: characters themselves instead of escapes.
+  // The published folder has characters instead of some escapes.
   EXPECT_EQ(NameOf({Split(R"(\p{N}{1,3})"), Split("[一-龥\u3040-ゟ゠-ヿ]+"),
                     Split("[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}"
                           "\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|"
@@ -84,7 +84,7 @@ TEST(ConvertTokenizer, SpellingsOfAnExpressionAreOne) {
   EXPECT_NE(CanonicalPattern("a+"), CanonicalPattern(R"(a\+)"));
   EXPECT_NE(CanonicalPattern(R"(\p{L}+)"), CanonicalPattern(R"(\p{N}+)"));
   for (const char* odd : {"[", "[^", "\\", "\\p", "\\x{", "[a-", "\\u12", "[\xff"}) {
-    CanonicalPattern(odd);  // ends, whatever it says
+    CanonicalPattern(odd);  // must return
   }
 }
 
@@ -111,24 +111,24 @@ TEST(ConvertTokenizer, DamagedSentencePieceIsRefused) {
   EXPECT_EQ(error(""), none);
   EXPECT_EQ(error("{\"json\": 1}"), none);
   EXPECT_EQ(error(good.substr(0, good.size() - 1)), none);
-  EXPECT_EQ(error(std::string(11, '\xff')), none);  // a number of too many bytes
+  EXPECT_EQ(error(std::string(11, '\xff')), none);  // a number with too many bytes
   EXPECT_EQ(error("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), none);  // 2^64 - 1 bytes of text
-  EXPECT_EQ(error(test::ProtoBytes(1, test::ProtoNumber(3, 7))), none);    // a type that is none
+  EXPECT_EQ(error(test::ProtoBytes(1, test::ProtoNumber(3, 7))), none);    // an unknown type
   EXPECT_EQ(
       error(test::SentencePieceModel(test::SpmSpec(), 1)),
       "m: expected a model of sentencepiece that merges pairs (BPE), found another kind (type "
       "1)");
-  for (size_t n = 0; n < good.size(); n += 7) error(good.substr(0, n));  // ends, whatever it says
+  for (size_t n = 0; n < good.size(); n += 7) error(good.substr(0, n));  // must return
 }
 
-// As read from a text, in which whole numbers have no sign.
+// Parses the JSON as text, in which whole numbers have no sign.
 Fields Parsed(const Json& json) { return ParseObject("t.json", json.dump()); }
 
 TEST(ConvertTokenizer, TokenizerJsonIsReadAsItIs) {
   const Json vocab = {{"a", 0}, {"b", 1}, {"ab", 2}, {"c", 7}};
   for (const Json& merges :
        {Json::array({"a b"}),
-        Json::array({Json::array({"a", "b"})})}) {  // the older and the newer spelling
+        Json::array({Json::array({"a", "b"})})}) {  // the older and the newer form
     Vocabulary read = ReadTokenizerJson(Parsed(Bpe(vocab, merges)), "llama");
     EXPECT_EQ(read.model, "gpt2");
     EXPECT_EQ(read.pre, "gpt-2");
@@ -161,7 +161,7 @@ TEST(ConvertTokenizer, OddTokenizerJsonIsRefused) {
             "t.json: model.vocab: expected up to 1048576 pairs of a token and its score");
 }
 
-// The Unigram vocabulary of the tests, and as tokenizer.json has its first n tokens.
+// The Unigram vocabulary of the tests. ToJson() writes its first n tokens as tokenizer.json.
 struct Unigram {
   gguf::File file = gguf::File::Open(test::DataPath("unigram/unigram.gguf").string());
   std::unique_ptr<tokenizer::Tokenizer> tokenizer = tokenizer::Tokenizer::Create(file);
@@ -197,7 +197,7 @@ TEST(ConvertTokenizer, ReadsPiecesWithScores) {
   const Unigram unigram;
   const tokenizer::Vocabulary& old = unigram.vocab;
   const std::string& charsmap = unigram.charsmap;
-  for (const size_t cut : {0u, 1u, 2u}) {  // each length of the last digits
+  for (const size_t cut : {0u, 1u, 2u}) {  // each padding of Base64
     const std::string map = charsmap.substr(0, charsmap.size() - cut);
     const Vocabulary now = ReadTokenizerJson(Parsed(unigram.ToJson(map, old.size())), "bert");
     EXPECT_EQ(now.model, "t5");
@@ -205,17 +205,18 @@ TEST(ConvertTokenizer, ReadsPiecesWithScores) {
     EXPECT_EQ(now.add_space_prefix, std::optional(true));
     EXPECT_EQ(now.scores, old.scores);
     ASSERT_EQ(now.tokens.size(), old.size());
-    for (size_t i = 0; i + 1 < old.size(); ++i) {  // the last is unused, which it does not say
+    for (size_t i = 0; i + 1 < old.size(); ++i) {  // JSON cannot mark the last token as unused
       EXPECT_EQ(now.tokens[i], old.tokens[i]);
       EXPECT_EQ(now.types[i], old.types[i]) << i;
     }
   }
 }
 
-// XLM-RoBERTa's vocabulary by sentencepiece, whose first three tokens are others: the same bytes.
+// XLM-RoBERTa's sentencepiece.bpe.model, whose first three tokens differ, must become the bytes
+// that tokenizer.json becomes.
 TEST(ConvertTokenizer, FairseqNumbersPieces) {
   const Unigram unigram;
-  const size_t n = unigram.vocab.size() - 1;  // all but a row without a token
+  const size_t n = unigram.vocab.size() - 1;  // without a row that has no token
   test::VocabSpec spec;
   for (const char* token : {"<unk>", "<s>", "</s>"}) spec.Add(token);
   for (size_t i = 4; i + 1 < n; ++i)
@@ -254,15 +255,15 @@ TEST(ConvertTokenizer, FairseqNumbersPieces) {
             path + ": expected a model of sentencepiece, found something else or a part of one");
 }
 
-// The ids are those of Hugging Face's tokenizers, with the normalizer and pre-tokenizer that
-// transformers' LlamaConverter gives them.
+// Hugging Face's tokenizers gave the expected ids, with the normalizer and pre-tokenizer of
+// transformers' LlamaConverter.
 TEST(ConvertTokenizer, LegacySaysWhereASentencePieceModelPutsSpaces) {
   const auto ids = [](const std::string& legacy, const std::string& text, bool has_json = false) {
     const test::TempDir dir;
     test::HfLlama llama;
     llama.files["tokenizer_config.json"] =
         R"({"bos_token":"<s>","eos_token":"</s>","add_bos_token":true)" + legacy + "}";
-    if (has_json) {  // says it itself
+    if (has_json) {  // takes precedence
       llama.files["tokenizer.json"] =
           R"({"normalizer":{"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"▁"},)"
           R"({"type":"Replace","pattern":{"String":" "},"content":"▁"}]},"model":{"type":"BPE",)"
@@ -288,7 +289,7 @@ TEST(ConvertTokenizer, LegacySaysWhereASentencePieceModelPutsSpaces) {
   EXPECT_EQ(ids(R"(,"legacy":false)", "a</s>a", /*has_json=*/true), (Ids{261, 2, 261}));
 }
 
-// A vocabulary of sentencepiece's as tokenizer.json has it, with merges and without scores: texts
+// Writes a sentencepiece vocabulary as tokenizer.json, with merges instead of scores: texts must
 // become the same tokens.
 TEST(ConvertTokenizer, MergesStandForScores) {
   const gguf::File pieces = gguf::File::Open(test::DataPath("pieces.gguf").string());

@@ -1,6 +1,5 @@
-// Small models of Hugging Face's own classes: each is converted, and has the logits that the
-// classes compute. tests/transformers/golden.py made the files of data/transformers, and says what
-// is in them.
+// Converts small models of Hugging Face's own classes, and compares their logits with the classes'.
+// tests/transformers/golden.py made the files of data/transformers and describes them.
 #include "tests/support/transformers.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +31,7 @@ namespace {
 
 using test::Json;
 
-// Number i of a tensor: from -1/2 to 1/2.
+// Computes number i of a tensor, from -1/2 to 1/2.
 class Hashed {
  public:
   explicit Hashed(std::string_view name) {
@@ -52,7 +51,7 @@ class Hashed {
   uint32_t seed_ = 2166136261u;
 };
 
-// kind: "64x32 0 -2", or " 0 -2" of a single number.
+// `kind` is, for example, "64x32 0 -2", or " 0 -2" for a single number.
 test::HfTensor Tensor(const std::string& name, const std::string& kind) {
   test::HfTensor tensor;
   const size_t end = kind.find(' ');
@@ -82,7 +81,7 @@ std::vector<std::string> Names() {
   return names;
 }
 
-// Of three poolings, in the order of golden.py.
+// Returns the vectors of three poolings, in golden.py's order.
 std::vector<float> Vectors(const engine::Model& model, const std::vector<tokenizer::TokenId>& ids,
                            const engine::SessionOptions& options) {
   std::vector<float> all;
@@ -148,7 +147,8 @@ TEST_P(TransformersTest, HasTheLogitsOfTheClass) {
   for (const Json& x : golden[embeds ? "vectors" : "logits"]) expected.push_back(x.get<float>());
   EXPECT_LT(test::Nmse(found, expected), 1e-9);
   if (embeds) return;
-  // As drafts are verified: a few tokens in a pass, by two threads, have the bits of tokens alone.
+  // Drafts are verified in such passes: a few tokens on two threads must have the bits of single
+  // tokens.
   const auto in_passes_of = [&](size_t n_tokens, int n_threads) {
     return test::AllLogits(model, ids,
                            {.context = ids.size(), .batch = n_tokens, .n_threads = n_threads});
@@ -156,8 +156,8 @@ TEST_P(TransformersTest, HasTheLogitsOfTheClass) {
   EXPECT_TRUE(in_passes_of(7, 2) == in_passes_of(1, 1));
 }
 
-// Rates of decay are exp(A_log), which llama.cpp passes to a sigmoid as they are; in a file with
-// negative ones every decay would be another.
+// Decay rates are exp(A_log), and llama.cpp passes them unchanged to a sigmoid. With negative rates
+// in the file, every decay would be different.
 TEST(Transformers, Ling3HasPositiveRatesOfDecay) {
   const Json golden =
       Json::parse(test::ReadText(test::DataPath("transformers/bailing_hybrid.json")));

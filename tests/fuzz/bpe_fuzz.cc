@@ -1,6 +1,6 @@
-// A BPE vocabulary (of bytes or of plain text) and a text, both a stranger's. Input: a byte of
+// An untrusted BPE vocabulary (of bytes or of plain text) and an untrusted text. Input: a byte of
 // flags, a line with the name of the split pattern, tokens (vocabulary_fuzz.h), lines of merges up
-// to an empty one, the text, which one of the flags makes long.
+// to an empty line, the text. One flag makes the text long.
 #include "tests/fuzz/vocabulary_fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -8,7 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const uint8_t flags = input.Byte();
   const std::string pre(input.Line());
   test::VocabSpec spec;
-  if ((flags & 1) != 0) {  // else the input has all there is
+  if ((flags & 1) != 0) {  // otherwise all tokens are in the input
     spec = (flags & 32) != 0 ? test::SpmSpec() : test::BpeSpec(pre);
   } else {
     spec.model = "gpt2";
@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (std::string_view merge = input.Line(); !merge.empty(); merge = input.Line()) {
     const size_t space = merge.find(' ');
     if ((flags & 2) != 0 && space != 0 && space < merge.size() - 1) {
-      // With the token that it makes, so that merges of merges are reached.
+      // The merged token is added too, so that merges of merges are reached.
       test::AddMerge(spec, std::string(merge.substr(0, space)),
                      std::string(merge.substr(space + 1)));
     } else {

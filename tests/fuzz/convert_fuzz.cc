@@ -1,7 +1,7 @@
-// Folders of Hugging Face's libraries, converted. Input: a letter for what the folder's tokenizer
-// is (j: JSON; else sentencepiece's), then edits, a line each, "FILE AT N TEXT": N bytes from AT on
-// of a file become this text. FILE: c config.json, w the weights, t tokenizer.json or .model, o the
-// tokenizer's other files, g generation_config.json, i the index of the weights.
+// Converts edited folders of Hugging Face's libraries. Input: a letter for the folder's tokenizer
+// (j: JSON; otherwise sentencepiece), then one edit a line, "FILE AT N TEXT": TEXT replaces N bytes
+// of FILE from offset AT on. FILE: c config.json, w the weights, t tokenizer.json or .model, g
+// generation_config.json, i the index of the weights; any other letter, tokenizer_config.json.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -51,7 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     line >> letter >> at >> n;
     std::getline(line.ignore(1), text);
     const std::string path = folder + "/" + NameOf(letter, has_json);
-    std::ifstream file(path, std::ios::binary);  // perhaps none
+    std::ifstream file(path, std::ios::binary);  // may not exist
     std::string bytes{std::istreambuf_iterator<char>(file), {}};
     bytes.replace(std::min(at, bytes.size()), n, text);
     dir.Write("model/" + NameOf(letter, has_json), bytes);
@@ -63,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   } catch (const gguf::Error&) {
     is_refused = true;
   }
-  // It is there, whole, or not at all.
+  // The output file exists exactly if the folder was accepted.
   if (std::filesystem::exists(out) == is_refused) std::abort();
   std::filesystem::remove_all(folder);
   std::filesystem::remove(out);

@@ -1,11 +1,11 @@
-// A small valid model cut at every byte, and damaged in random ways, as are those of tests/data
-// whose layers are not all plain attention; each goes through all that a user would do with it:
-// open, tokenize a prompt, render the chat template, generate four tokens.
+// Cuts small valid models at every byte and damages them at random. Models of tests/data whose
+// layers are not all plain attention are damaged, too. Each result is used as a user would use it:
+// open it, tokenize a prompt, render the chat template, generate four tokens.
 //
-//   damaged_model [COUNT [SEED]]          that many random ones (default 300), and as many of those
+//   damaged_model [COUNT [SEED]]     COUNT damaged small models (default 300), COUNT of tests/data
 //
-// Whatever the bytes: one line of error or an answer, within the bounds of use_model.h. Ends with
-// status 1 otherwise (or by whatever signal; it finds most with sanitizers).
+// Any bytes must give one error line or an answer, within the limits of use_model.h. Otherwise the
+// exit status is 1, or a signal ends the program. Sanitizers find most faults.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -26,7 +26,7 @@ namespace {
 using Bytes = std::vector<std::byte>;
 
 fuzz::Outcome Try(const Bytes& damaged) {
-  const Bytes exact = damaged;  // a block of just this size, whose ends the sanitizers watch
+  const Bytes exact = damaged;  // a block of exactly this size, whose ends sanitizers watch
   return fuzz::UseModel([&] { return gguf::File::Parse("f.gguf", exact); });
 }
 
@@ -43,7 +43,7 @@ class Damage {
  private:
   size_t Below(size_t n) { return static_cast<size_t>(random_() % n); }
 
-  // Mostly where numbers are, which is where the bytes are small: lengths, counts, types, offsets.
+  // Mostly at small bytes, where the numbers are: lengths, counts, types, offsets.
   size_t Place(const Bytes& bytes) {
     size_t at = Below(bytes.size());
     for (int i = 0; i < 4 && std::to_integer<int>(bytes[at]) >= ' '; ++i) at = Below(bytes.size());
@@ -51,7 +51,7 @@ class Damage {
   }
 
   void WriteEdge(Bytes& bytes) {
-    // A small number, or one around a power of two; with 1 - 2 the largest.
+    // A small number, or a number near a power of two; 1 - 2 wraps to the largest number.
     const uint64_t power = uint64_t{1} << Below(64);
     const uint64_t edge = Below(3) == 0 ? Below(16) : power - static_cast<uint64_t>(Below(3));
     const size_t at = Place(bytes);
@@ -83,7 +83,7 @@ class Damage {
       case 5:
         if (bytes.size() >= 4) SwapSections(bytes);
         break;
-      case 6: {  // some bytes removed, or doubled
+      case 6: {  // removes or doubles some bytes
         const size_t from = Place(bytes);
         const size_t n = std::min(bytes.size() - from, 1 + Below(64));
         const Bytes piece(at(from), at(from + n));
@@ -100,7 +100,7 @@ class Damage {
   std::mt19937 random_;
 };
 
-// Returns whether something failed.
+// Returns whether any model failed.
 bool DamageHybrids(size_t n, uint32_t seed) {
   std::vector<std::filesystem::path> paths = test::SmallModels();
   std::erase_if(paths, [](const auto& path) { return path.parent_path().filename() != "hybrids"; });
@@ -145,7 +145,7 @@ int Main(int argc, char** argv) {
     }
     fuzz::Print(std::string(family) + " cut at every byte", cut);
     fuzz::Print(std::string(family) + " damaged", random);
-    // Every cut has to be noticed; of the damaged, some are and some are not.
+    // Every cut model must be refused, and some of the damaged models, but not every one.
     failed |= cut.failed || random.failed || cut.refused != cut.n;
     failed |= random.refused == 0 || random.refused == random.n;
   }

@@ -1,5 +1,5 @@
-// A grammar or a schema, a stranger's, and a text followed through it. Input: a line that is the
-// text, then the grammar, or the schema where it begins with '{'.
+// An untrusted grammar or schema, and a text followed through it. Input: a line with the text, then
+// the grammar, or a schema if it begins with '{'.
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,7 +15,7 @@
 
 namespace {
 
-// Bytes, and tokens of several.
+// Byte tokens, and tokens of several bytes.
 const tokenizer::Tokenizer& Tokens() {
   static const std::vector<std::byte> bytes = [] {
     test::VocabSpec spec = test::SpmSpec();
@@ -36,7 +36,7 @@ void Check(bool holds) {
   if (!holds) std::abort();
 }
 
-// A mask is what each token alone gives.
+// A mask must agree with each token tried alone.
 void CheckMask(grammar::Constraint& constraint) {
   const std::span<const uint64_t> mask = constraint.Allowed();
   for (size_t i = 0; i < Tokens().vocab().size(); ++i) {

@@ -28,7 +28,7 @@ using gguf::DType;
 using gguf::Metadata;
 using Bytes = std::vector<std::byte>;
 
-// Every key that the sources read: of an architecture as "ARCH.block_count", others as they are.
+// Every key that the sources read. Keys of an architecture have the form "ARCH.block_count".
 std::vector<std::string> KeysOfSources() {
   const std::vector<std::string> named = test::Texts(
       "general.architecture | general.alignment | general.name | general.file_type"
@@ -57,7 +57,7 @@ std::vector<std::string> KeysOfSources() {
   return {keys.begin(), keys.end()};
 }
 
-// A model's parts, to be changed and put together again.
+// A model's parts, which a test changes and assembles again.
 struct Parts {
   explicit Parts(const Bytes& bytes) : file(gguf::File::Parse("base", bytes)) {
     for (const Metadata::Entry& entry : file.metadata().entries()) entries.emplace_back(entry);
@@ -70,7 +70,7 @@ struct Parts {
   Bytes& Data(size_t n) { return data.emplace_back(n); }
   std::string_view Text(std::string text) { return texts.emplace_back(std::move(text)); }
 
-  // What the writer refuses is left out.
+  // Leaves out keys and tensors that the writer refuses.
   gguf::Writer Written() const {
     gguf::Writer writer;
     const auto attempt = [](auto&& add) {
@@ -137,7 +137,7 @@ void AddNumbers(gguf::Writer& writer, const std::string& key, const Choices& cho
     }
   };
   if (!array) return writer.Add(key, number());
-  // Lengths that numbers of layers may have, and others.
+  // Lengths that equal some models' numbers of layers, and other lengths.
   const size_t n = Pick<size_t>(choose, {0, 1, 2, 3, 4, 5, 7, 46, 56, 64, 1000});
   if constexpr (std::is_same_v<T, bool>) {
     std::array<bool, 1000> flags;
@@ -150,7 +150,7 @@ void AddNumbers(gguf::Writer& writer, const std::string& key, const Choices& cho
   }
 }
 
-// A value of any type. Choices are made while it is added.
+// Adds a value of any type. The choices are made while it is added.
 void AddOddValue(gguf::Writer& writer, const std::string& key, const Choices& choose) {
   const bool array = choose(4) == 0;
   using Add = void (*)(gguf::Writer&, const std::string&, const Choices&, bool array);
@@ -193,8 +193,8 @@ std::string OddTemplate(const Choices& choose) {
   }
 }
 
-// The vocabulary's strings with some of them changed: many long ones that nearly are the same, the
-// same ones again, bytes that are no text.
+// Changes some of the vocabulary's strings: many long and nearly equal strings, duplicates, bytes
+// that are not text.
 void ChangeTokens(Parts& parts, const Choices& choose) {
   const gguf::Value* const value = parts.file.metadata().Find("tokenizer.ggml.tokens");
   if (value == nullptr || value->element_type != gguf::ValueType::kString) return;
@@ -231,7 +231,7 @@ void ChangeTensor(Parts& parts, const Choices& choose) {
       tensor.name = parts.Text(std::string(tensor.name) + OddText(choose));
       return;
     case 2:
-      tensor.name = parts.tensors[choose(parts.tensors.size())].name;  // one of them is left out
+      tensor.name = parts.tensors[choose(parts.tensors.size())].name;  // the writer leaves out one
       return;
     case 3:
       std::swap(tensor.dims[0], tensor.dims[1]);
@@ -259,7 +259,7 @@ void SetKey(Parts& parts, const std::string& key, const Choices& choose) {
   parts.added.emplace_back([=](gguf::Writer& writer) { AddOddValue(writer, key, choose); });
 }
 
-// A model by another name, keys and all: of a family that computes the same.
+// Renames the model's architecture, also in its keys, to another family with equal computation.
 Bytes Renamed(const Bytes& bytes, const std::string& from, const std::string& to) {
   Parts parts(bytes);
   parts.Remove("general.architecture");
@@ -352,7 +352,7 @@ std::string HostileModels::NextInParts(const test::TempDir& folder, const Choice
     return folder.Path("m-0000" + std::to_string(no + 1) + "-of-0000" + std::to_string(n) +
                        ".gguf");
   };
-  // A true number, or a false one.
+  // The true number, or an odd value.
   const auto add = [&](gguf::Writer& writer, const std::string& key, size_t truth) {
     choose(8) == 0 ? AddOddValue(writer, key, choose)
                    : writer.Add(key, static_cast<uint32_t>(truth));

@@ -1,7 +1,7 @@
-// Models whose structure is sound and whose values are not: metadata keys with odd values of every
-// type, vocabularies and templates made to be slow or large, tensors missing, renamed and of other
-// shapes, models in parts that do not fit together. For every architecture that the program knows,
-// and every key that its sources name.
+// Models with valid structure and hostile values, for every architecture that the program knows and
+// every key that its sources name: metadata keys with odd values of every type, vocabularies and
+// templates made to be slow or large, tensors missing, renamed and of other shapes, models in parts
+// that do not fit together.
 #pragma once
 
 #include <cstddef>
@@ -14,27 +14,27 @@
 
 namespace fuzz {
 
-// The next of a series of choices: a number below n. From random numbers, or from a fuzzer's bytes.
+// Makes the next choice: a number below n, from random numbers or from a fuzzer's bytes.
 using Choices = std::function<size_t(size_t n)>;
 
 class HostileModels {
  public:
-  // A small model of every architecture: those of tests/data, and for families that
-  // differ from one of them in name alone, those again.
+  // Starts from a small model of every architecture: the models of tests/data, and renamed copies
+  // for families that differ from one of these only in name.
   HostileModels();
 
   size_t n_bases() const { return bases_.size(); }
   const std::string& NameOfBase(size_t base) const { return bases_[base].name; }
   std::vector<std::byte> Base(size_t base) const;
-  // The keys that are read of this base's architecture.
+  // The keys that the sources read for this base's architecture.
   std::vector<std::string> Keys(size_t base) const;
 
-  // The base with one key set to a value that the choices make.
+  // The base with one key set to a value made from the choices.
   std::vector<std::byte> WithKey(size_t base, const std::string& key, const Choices& choose) const;
-  // Some base with some changes.
+  // A chosen base with chosen changes.
   std::vector<std::byte> Next(const Choices& choose) const;
-  // Some base in parts, some of them with false keys: writes them into the folder, and returns
-  // the path of the first.
+  // Writes a chosen base in parts, some with false keys, into the folder. Returns the first part's
+  // path.
   std::string NextInParts(const test::TempDir& folder, const Choices& choose) const;
 
  private:

@@ -1,13 +1,13 @@
-// Models of sound structure and hostile values (hostile_model.h), through all that a user would do:
+// Uses models with valid structure and hostile values (hostile_model.h) as a user would:
 //
 //   hostile_models [COUNT [SEED [FOLDER]]]
 //
-// COUNT (default 1) for each key of each architecture; half as many at random as those are then,
-// and a tenth as many in parts.
+// COUNT (default 1) is the number of models for each key of each architecture. Half as many models
+// again get random changes, and a tenth as many are split into parts.
 //
-// Models that fail are written into the folder. Each must end in one line of error or an answer,
-// within the bounds of use_model.h. Ends with status 1 otherwise, or by whatever signal. It finds
-// most with sanitizers; model_fuzz.cc makes such models from a fuzzer's bytes.
+// Each model must give one error line or an answer, within the limits of use_model.h. Otherwise the
+// exit status is 1, or a signal ends the program. Models with random changes that fail are written
+// into FOLDER. Sanitizers find most faults. model_fuzz.cc makes such models from a fuzzer's bytes.
 #include <cstdio>
 #include <cstdlib>
 #include <random>
@@ -27,7 +27,7 @@ fuzz::Outcome Try(const Bytes& bytes) {
   return fuzz::UseModel([&] { return gguf::File::Parse("f.gguf", bytes); });
 }
 
-// The models that are changed are sound, and there is one for each architecture.
+// Returns whether every base model is valid, and whether each architecture has one.
 bool AreSound(const fuzz::HostileModels& models) {
   bool sound = true;
   std::set<std::string, std::less<>> names = test::MadeWhileTesting();

@@ -1,5 +1,5 @@
-// A fuzzer's bytes taken apart: numbers and texts from the front, until nothing is left. Taking
-// more gives zeros and empty texts, so every input means something.
+// Takes numbers and texts from the front of a fuzzer's bytes. When no bytes are left, numbers are
+// zero and texts are empty, so every input means something.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ class Input {
     const std::string_view byte = Take(1);
     return byte.empty() ? uint8_t{0} : static_cast<uint8_t>(byte[0]);
   }
-  // Up to the next line feed, which is passed over; readable in a corpus.
+  // Reads up to the next line feed and skips it. Lines keep a corpus readable.
   std::string_view Line() {
     const std::string_view line = Take(std::min(left_.find('\n'), left_.size()));
     Take(1);

@@ -1,7 +1,7 @@
-// The reader of JSON, and all that follow it. Input: a letter that says which, and the text: r the
-// reader alone, held against another program's; c config.json, t tokenizer.json, w the head of a
-// file of weights; s a schema; v a template's values; m a conversation; h a saved chat; k calls in
-// what a model writes; b a baseline. And two that are not JSON: p tiktoken.model, x
+// The JSON reader, and every reader built on it. Input: a letter that selects the reader, then the
+// text: r the JSON reader alone, compared with nlohmann's; c config.json, t tokenizer.json, w the
+// head of a file of weights; s a schema; v a template's values; m a conversation; h a saved chat; k
+// calls in a model's answer; b a baseline. Two formats are not JSON: p tiktoken.model, x
 // sentencepiece.bpe.model.
 #include <algorithm>
 #include <cstdlib>
@@ -45,9 +45,9 @@ size_t Walk(const JsonView& value) {
   return n;
 }
 
-// Both programs take the same texts, but for limits, and see the same values.
+// Both readers accept the same texts, except for limits, and read the same values.
 void Compare(const std::string& text) {
-  if (text.find('\0') != std::string::npos) return;  // where the other one takes a text to end
+  if (text.find('\0') != std::string::npos) return;  // ends the text for the other reader
   const bool is_json = test::Json::accept(text);
   JsonView view;
   try {
@@ -86,7 +86,7 @@ void AsWeights(const std::string& text) {
   convert::Safetensors::Parse("f", {bytes, file.size()});
 }
 
-// A template, in which marks count, a line feed, and what its model writes.
+// The input is a template, in which only marks count, a line feed, and the model's answer.
 void AsCalls(const std::string& text) {
   const size_t line = std::min(text.find('\n'), text.size());
   engine::CallSplitter splitter(engine::FindCallForm(text.substr(0, line)), {});
@@ -98,7 +98,7 @@ void AsCalls(const std::string& text) {
   for (const tokenizer::ToolCall& call : calls) tokenizer::ParseArguments(call.arguments);
 }
 
-// A chat that is written is read as it was.
+// A written chat must be read back unchanged.
 void AsChat(const std::string& text) {
   const cli::SavedChat chat = cli::ParseChat(text, "h");
   if (!chat.model) return;

@@ -1,5 +1,5 @@
-// A model of sound structure and hostile values (hostile_model.h), through all that a user would
-// do. Input: each byte, or two where there are more than 256 possibilities, is a choice.
+// Uses a model with valid structure and hostile values (hostile_model.h) as a user would. Input:
+// each choice is one byte, or two bytes if there are more than 256 possibilities.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

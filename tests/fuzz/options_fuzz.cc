@@ -1,4 +1,4 @@
-// The arguments of the program, a line each, up to what they mean: no subcommand acts.
+// Parses the program's arguments, one a line, without running a subcommand.
 #include <functional>
 #include <string>
 #include <utility>
@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   while (!input.empty()) {
     std::string word(input.Line().substr(0, size));
     word.resize(word.find('\0') == std::string::npos ? word.size() : word.find('\0'));
-    // Help would be printed.
+    // These words would print help.
     if (word != "help" && word != "-h" && word != "--help") args.push_back(std::move(word));
   }
   if (args.empty()) return 0;

@@ -1,5 +1,5 @@
-// A regular expression of a schema's "pattern", a stranger's, and the automaton that it becomes.
-// Input: a line that is a text, the pattern.
+// An untrusted regular expression of a schema's "pattern", and the automaton that it becomes.
+// Input: a line with a text, then the pattern.
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -12,7 +12,7 @@
 
 namespace {
 
-// What the automaton promises (dfa.h), and where it is after a text.
+// Checks the automaton's invariants (dfa.h), then follows the text through it.
 void Follow(const grammar::Dfa& dfa, std::string_view text) {
   size_t at = 0;
   for (const grammar::Dfa::State& state : dfa.states) {

@@ -1,4 +1,4 @@
-// Any bytes as a GGUF file: refused by gguf::Error, or all that the File promises can be read.
+// Any bytes as a GGUF file. gguf::Error refuses them, or everything that File promises is readable.
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -8,7 +8,7 @@
 #include "tests/support/touch.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  // A copy of exactly this size, aligned as a mapping is.
+  // A copy of exactly this size, aligned like a mapping.
   const std::vector<std::byte> bytes(reinterpret_cast<const std::byte*>(data),
                                      reinterpret_cast<const std::byte*>(data) + size);
   try {

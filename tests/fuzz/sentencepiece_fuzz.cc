@@ -1,5 +1,5 @@
-// SPM's merges beside the sentencepiece library: the same ids of the same text. Input: tokens
-// (vocabulary_fuzz.h), of which those stay that the library takes, and the text.
+// Compares SPM's merges with the sentencepiece library: equal texts must give equal ids. Input:
+// tokens (vocabulary_fuzz.h), without any that the library refuses, then the text.
 #include <sentencepiece_processor.h>
 
 #include <set>
@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     model += test::ProtoBytes(1, test::ProtoBytes(1, spec.tokens[i]) + score +
                                      test::ProtoNumber(3, static_cast<uint64_t>(spec.types[i])));
   }
-  // BPE with bytes; texts as they are, with a space before them.
+  // BPE with byte fallback. Texts are not normalized, but get a space in front.
   model += test::ProtoBytes(2, test::ProtoNumber(3, 2) + test::ProtoNumber(35, 1));
   model += test::ProtoBytes(
       3, test::ProtoNumber(3, 1) + test::ProtoNumber(4, 0) + test::ProtoNumber(5, 1));

@@ -1,6 +1,6 @@
-// A session's file (session_file.h), changed. Input: s, and its hash is put right afterwards, as a
-// stranger would do it, or another letter; then edits, a line each, "AT N TEXT": N bytes from AT on
-// become this text.
+// Edits a session file (session_file.h) and loads it. Input: a letter, then one edit a line,
+// "AT N TEXT": TEXT replaces N bytes from offset AT on. If the letter is s, the hash is recomputed
+// afterwards, as an attacker would do.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -26,7 +26,7 @@ namespace {
 
 constexpr size_t kContext = 32;
 
-// The file's numbers, after a magic of 16 bytes.
+// The numbers at the beginning of the file, after a magic of 16 bytes.
 struct Head {
   uint64_t hash, model, stamp, n_tokens, vocab_size, kv_type, is_long, state_bytes;
 };
@@ -66,7 +66,7 @@ class Target {
     std::memcpy(file.data() + kHeadAt, &head, sizeof(head));
   }
 
-  // True if it was taken.
+  // Returns whether the file was accepted.
   bool Use(const std::string& file) {
     dir_.Write("session", file);
     try {
@@ -77,7 +77,7 @@ class Target {
       return false;
     }
     if (session_.position() > kContext) std::abort();
-    if (session_.position() < kContext) session_.Decode(9);  // whatever numbers the state has
+    if (session_.position() < kContext) session_.Decode(9);  // the state may have any numbers
     return true;
   }
 

@@ -1,6 +1,6 @@
-// A sentencepiece vocabulary and a text, both a stranger's. Input: a byte of flags, tokens
-// (vocabulary_fuzz.h), for a Unigram vocabulary two bytes of how long and as much of a table of
-// characters, the text, which one of the flags makes long.
+// An untrusted sentencepiece vocabulary and an untrusted text. Input: a byte of flags, tokens
+// (vocabulary_fuzz.h), for a Unigram vocabulary a length of two bytes and a character table of that
+// length, the text. One flag makes the text long.
 #include "tests/fuzz/vocabulary_fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -8,7 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const uint8_t flags = input.Byte();
   test::VocabSpec spec;
   if ((flags & 1) != 0) {
-    spec = test::SpmSpec();  // else the input has all there is
+    spec = test::SpmSpec();  // otherwise all tokens are in the input
   } else {
     spec.model = "llama";
   }

@@ -1,5 +1,5 @@
-// A fuzz target without a fuzzer: runs it on files, and on all files of folders. This is how the
-// corpora, with every input that once broke something, are tests in every build.
+// Runs a fuzz target without a fuzzer, on files and on every file of folders. So each build runs
+// the corpora as tests, with every input that once broke a target.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 void RunFile(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
-  std::fprintf(stderr, "%s\n", path.c_str());  // which it was, should it end the program
+  std::fprintf(stderr, "%s\n", path.c_str());  // names the input in case it ends the program
   LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(text.data()), text.size());
 }
 
@@ -37,5 +37,5 @@ int main(int argc, char** argv) {
     }
   }
   std::fprintf(stderr, "%zu inputs\n", n_files);
-  return n_files == 0 ? 1 : 0;  // a corpus that is not found tests nothing
+  return n_files == 0 ? 1 : 0;  // fails if the corpus is missing
 }

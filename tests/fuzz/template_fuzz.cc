@@ -1,5 +1,5 @@
-// A chat template and what a user wrote, both a stranger's; and what the template makes, however
-// much it is, as the tokenizer gets it. Input: a line that is the user's text, the template.
+// An untrusted chat template and an untrusted user's text. The tokenizer reads the rendered text,
+// whatever its length. Input: a line with the user's text, then the template.
 #include <memory>
 #include <string>
 #include <string_view>
@@ -12,7 +12,7 @@
 
 namespace {
 
-// Bytes, and special tokens that are long and begin alike.
+// Byte tokens, and long special tokens with common prefixes.
 const tokenizer::Tokenizer& LongTokens() {
   static const std::vector<std::byte> bytes = [] {
     test::VocabSpec spec = test::BpeSpec("gpt-2");
@@ -46,7 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     size_t end = 0;
     for (const tokenizer::ByteSpan& span : rendered.foreign) {
       if (span.begin < end || span.end < span.begin || span.end > rendered.text.size()) {
-        std::abort();  // the spans are ascending and inside the text
+        std::abort();  // spans must be ascending and inside the text
       }
       end = span.end;
     }

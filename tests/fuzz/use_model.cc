@@ -24,14 +24,14 @@ namespace {
 
 using tokenizer::TokenId;
 
-// Returns the size of the state. The model also guesses for itself, as an independent one would.
+// Returns the size of the state. The model is its own draft model, too.
 size_t Use(gguf::File file, size_t most_context) {
   const engine::Model model = engine::Model::From(std::move(file));
   engine::SessionOptions options = {
       .context = std::min(engine::ContextOf(model.config), most_context), .n_threads = 1};
   const std::vector<TokenId> ids =
       model.tokenizer->Encode("a prompt: ab abc <s>\n", {.parse_special = true});
-  if (model.config.backbone_length > 0) {  // it drafts for another
+  if (model.config.backbone_length > 0) {  // a draft model of another model
     static const engine::Model backbone =
         engine::Model::Load(test::DataPath("hybrids/gemma4.gguf").string());
     options.context = 64;

@@ -1,5 +1,5 @@
-// All that a user would do with a model, and what it took: what the programs share that make models
-// to break it with.
+// Does with a model everything that a user would do, and measures the cost. Shared by the programs
+// that make broken models.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@ struct Outcome {
   size_t state_bytes = 0;  // of that, keys and values
 };
 
-// Opens a model, cuts texts, renders the chat template for a question, reads what it makes, and
-// generates four tokens, in a context of `most_context` at most. An error of ours is kept; others
-// are rethrown.
+// Opens a model, tokenizes texts, renders the chat template for a question, tokenizes the result,
+// and generates four tokens, in a context of at most `most_context`. Keeps the project's own errors
+// and rethrows any other error.
 Outcome UseModel(const std::function<gguf::File()>& open, size_t most_context = SIZE_MAX);
 
 struct Counts {
@@ -30,19 +30,19 @@ struct Counts {
   bool failed = false;
 };
 
-// What a model may take at most, besides the KV cache and its own size.
+// The most that a model may take, besides the KV cache and its own size.
 struct Limits {
   double seconds = 5;  // of processor time, under sanitizers, too
   size_t bytes = 64'000'000;
 };
-// Where a template makes all it may: a megabyte of text, whose tokens take 0.15 s, under sanitizers
-// 5 to 7 s, depending on the CPU, and with libFuzzer's hook in each allocation more.
+// For templates that make the most text allowed, a megabyte. Its tokens take 0.15 s, and 5 to 7 s
+// under sanitizers, depending on the CPU. libFuzzer's hook in each allocation adds more.
 inline constexpr Limits kLimitsOfTemplates = {.seconds = 20, .bytes = 270'000'000};
-// The tokens that fit into this context, 16 KB each at most, have two megabytes.
+// The tokens that fit into this context, of at most 16 KB each, have two megabytes of text.
 inline constexpr size_t kContextOfFuzzers = 128;
 
-// Counts an outcome. One that took more, or whose error is more than a printable line, is printed
-// with its name, and then `failed` is set; returns false of such a one.
+// Counts an outcome. If it exceeds the limits, or its error is more than one printable line, prints
+// it with its name, sets `failed` and returns false.
 bool Add(const Outcome& outcome, size_t model_bytes, const std::string& name, Counts& counts,
          const Limits& limits = {});
 void Print(const std::string& what, const Counts& counts);

@@ -1,5 +1,5 @@
-// What the fuzzers of the tokenizers share: a vocabulary and a text out of a fuzzer's bytes,
-// and what must hold whatever they are.
+// Shared by the fuzzers of the tokenizers: makes a vocabulary and a text from a fuzzer's bytes, and
+// checks what must hold for any bytes.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ inline void Check(bool holds) {
   if (!holds) std::abort();
 }
 
-// The text n times; at most 64 KB, and at least once.
+// Repeats the text n times, up to 64 KB, but at least once.
 inline std::string Repeated(std::string_view text, size_t n) {
   std::string repeated(text);
   while (--n > 0 && repeated.size() + text.size() <= size_t{1} << 16 && n < SIZE_MAX) {
@@ -30,8 +30,8 @@ inline std::string Repeated(std::string_view text, size_t n) {
   return repeated;
 }
 
-// Lines up to an empty one: a byte with the type, one with the score, the token. A type's highest
-// bit means a long token: a byte follows, how often it is repeated, in 64ths.
+// Reads lines up to an empty line: a byte with the type, a byte with the score, the token. If the
+// type's highest bit is set, the token is long: a byte follows, its repetitions divided by 64.
 inline void AddTokens(Input& input, test::VocabSpec& spec) {
   for (std::string_view line = input.Line(); !line.empty(); line = input.Line()) {
     Input token(reinterpret_cast<const uint8_t*>(line.data()), line.size());
@@ -42,8 +42,8 @@ inline void AddTokens(Input& input, test::VocabSpec& spec) {
   }
 }
 
-// Encodes and decodes the text in every way, with a vocabulary that may be refused. Half of it is
-// plain text in which no control token is found.
+// Encodes and decodes the text in every way, with a vocabulary that may be refused. Half of the
+// text is plain: no control token is found there.
 inline void UseVocabulary(const test::VocabSpec& spec, std::string_view text) {
   try {
     gguf::Writer writer = spec.more;

@@ -1,5 +1,5 @@
-// Hostile files. Each must end in one line that says what is wrong, at which byte or key;
-// under the sanitizers, no byte outside the file may be read on the way.
+// Hostile files: each must give one line that names the fault and its byte or key. No byte outside
+// the file may be read; the sanitizers check this.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,8 +24,8 @@ using test::GgufBytes;
 
 constexpr std::string_view kTruncated = "truncated or damaged";
 
-// The message of opening these bytes; "" where they are a good file. The bytes are copied to a
-// block of exactly their size, whose ends AddressSanitizer watches.
+// Returns the message of opening these bytes, or "" for a valid file. Copies the bytes to a block
+// of exactly their size, whose ends AddressSanitizer watches.
 std::string ErrorOf(std::span<const std::byte> bytes) {
   const std::vector<std::byte> exact(bytes.begin(), bytes.end());
   return test::ErrorOf([&] { test::TouchAll(File::Parse("f.gguf", exact)); });
@@ -38,7 +38,7 @@ bool IsOneLine(const std::string& message) {
          std::ranges::all_of(message, [](char c) { return c >= ' ' && c <= '~'; });
 }
 
-// A file with a bit of everything that ends with its last tensor's last byte.
+// Makes a file with keys and tensors of several kinds. Its last byte is its last tensor's.
 std::vector<std::byte> GoodFile() {
   GgufBytes bytes(2, 5);
   bytes.Key("general.architecture", ValueType::kString).String("llama");
@@ -58,7 +58,7 @@ GgufBytes OneTensor(const std::vector<uint64_t>& dims, DType type, uint64_t offs
   return bytes.Tensor("t", dims, type, offset);
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // The header.
 
 TEST(HostileTest, OtherFormatsAreNamed) {
@@ -112,7 +112,7 @@ TEST(HostileTest, CountsAreNotTrusted) {
       test::Has(ErrorOf(GgufBytes(0, UINT64_MAX)), "found a count of 18446744073709551615"));
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Keys and values.
 
 TEST(HostileTest, KeysMustHaveNamesOfTheirOwn) {
@@ -215,7 +215,7 @@ TEST(HostileTest, AlignmentIsASmallPowerOfTwo) {
   EXPECT_EQ(ErrorOf(wide), "f.gguf: key \"general.alignment\": expected type u32, found u64");
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Tensors.
 
 TEST(HostileTest, TensorsHaveOneToFourDimensions) {
@@ -229,7 +229,7 @@ TEST(HostileTest, TensorsHaveOneToFourDimensions) {
 
 TEST(HostileTest, ProductsOfDimensionsCannotWrap) {
   const uint64_t k32 = uint64_t{1} << 32;
-  // 2^64 elements, which would wrap to 0; then just 2^63; then UINT64_MAX alone.
+  // 2^64 elements would wrap to 0. Then 2^63 elements, then UINT64_MAX in one dimension.
   EXPECT_EQ(ErrorOf(OneTensor({k32, k32}, DType::kI8).Data(64)),
             "f.gguf: byte 45: tensor \"t\": expected fewer than 2^63 elements, found a dimension "
             "of 4294967296 after 4294967296 elements");
@@ -238,11 +238,11 @@ TEST(HostileTest, ProductsOfDimensionsCannotWrap) {
     EXPECT_TRUE(
         test::Has(ErrorOf(OneTensor(dims, DType::kI8).Data(64)), "fewer than 2^63 elements"));
   }
-  // Few enough elements, but too many bytes.
+  // The number of elements is valid, but the number of bytes is not.
   EXPECT_EQ(ErrorOf(OneTensor({k32, k32 / 4}, DType::kF64).Data(64)),
             "f.gguf: byte 24: tensor \"t\": expected fewer than 2^64 bytes of data, found "
             "4611686018427387904 elements of type F64");
-  // Few enough bytes, but with the offset they would wrap.
+  // The number of bytes is valid, but its sum with the offset would wrap.
   EXPECT_TRUE(test::Has(ErrorOf(OneTensor({k32, k32 / 4}, DType::kI16, UINT64_MAX - 31).Data(64)),
                         "found the end of the file"));
 }
@@ -257,7 +257,7 @@ TEST(HostileTest, DataLiesInsideTheFile) {
     EXPECT_TRUE(test::Has(ErrorOf(OneTensor({16}, DType::kF32, offset).Data(64)),
                           "at offset " + std::to_string(offset)));
   }
-  // The head ends the file: not even the padding is there.
+  // The file ends with its head, even without padding.
   EXPECT_TRUE(test::Has(ErrorOf(OneTensor({16}, DType::kF32)), kTruncated));
 }
 
@@ -329,7 +329,7 @@ TEST(HostileTest, TypesOfOtherProgramsAreNamed) {
   }
 }
 
-// An id that had another meaning: only the sizes show it.
+// This type id had another meaning in other files. Only the sizes show it.
 TEST(HostileTest, Q2_0WithOtherGroupsIsPQ2_0) {
   const auto two = [](uint64_t second, uint64_t bytes) {
     return GgufBytes(2, 0)
@@ -346,7 +346,7 @@ TEST(HostileTest, Q2_0WithOtherGroupsIsPQ2_0) {
   EXPECT_EQ(types(kOurs, 2 * kOurs), std::pair(DType::kQ2_0, DType::kQ2_0));
   EXPECT_EQ(types(kTheirs, 2 * kTheirs), std::pair(DType::kPQ2_0, DType::kPQ2_0));
   EXPECT_EQ(types(kOurs, kOurs + kTheirs), std::pair(DType::kQ2_0, DType::kPQ2_0));
-  // Damage of another kind is not taken for it.
+  // Other damage is not mistaken for the other meaning.
   EXPECT_TRUE(test::Has(ErrorOf(two(kOurs, 2 * kOurs - 32)), "truncated"));
   EXPECT_TRUE(test::Has(ErrorOf(two(kTheirs - 32, 2 * kOurs)), "overlapping"));
 }
@@ -374,7 +374,7 @@ TEST(HostileTest, RowsAreWholeBlocks) {
   EXPECT_EQ(ErrorOf(OneTensor({256, 2}, DType::kQ4_K).Data(288)), "");
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Sizes and random damage.
 
 TEST(HostileTest, TruncatedAnywhereIsAnError) {
@@ -390,13 +390,13 @@ TEST(HostileTest, TruncatedAnywhereIsAnError) {
   }
 }
 
-// Numbers at the edges of types.
+// Numbers at the limits of types.
 constexpr uint64_t kEdges[] = {
     0,         1,          2,          7,          0x7f,       0x80,       0xff,
     0xffff,    0x7fffffff, 0x80000000, UINT32_MAX, 1ull << 61, 1ull << 63, UINT64_MAX - 31,
     UINT64_MAX};
 
-// Damages a few bytes, or writes an edge number somewhere, or cuts the end.
+// Damages a few bytes, writes a number of kEdges somewhere, or cuts the end.
 void Mutate(std::vector<std::byte>& bytes, std::mt19937& random) {
   const auto below = [&random](size_t n) { return static_cast<size_t>(random() % n); };
   for (size_t i = 1 + below(3); i > 0; --i) {
@@ -432,13 +432,13 @@ TEST(HostileTest, RandomDamageIsRefusedOrHarmless) {
     EXPECT_TRUE(IsOneLine(error)) << error;
     refused += !error.empty();
   }
-  // Most bytes of the file matter, and many do not (text, data): both kinds must have been met.
+  // Damage to text or data is harmless, damage to most other bytes is refused: both must occur.
   EXPECT_GT(refused, kRounds / 4);
   EXPECT_LT(refused, kRounds);
 }
 
-// The most accepted keys and tensors, with long common prefixes of names and the worst order of
-// offsets. Linear work takes well under a second even with sanitizers; quadratic, minutes.
+// The file has the maximum of keys and tensors, names with long common prefixes, and offsets in the
+// worst order. Linear work takes well under a second even with sanitizers, quadratic work minutes.
 TEST(HostileTest, ManyKeysAndTensorsTakeLittleTimeAndMemory) {
   constexpr uint64_t kCount = 1 << 17;
   GgufBytes bytes(kCount, kCount);
@@ -465,8 +465,8 @@ TEST(HostileTest, MoreKeysAndTensorsThanAnyModelHas) {
             "f.gguf: byte 16: expected at most 131072 keys, found a count of 131073");
 }
 
-// The file is overwritten while it is in use: the head stays as it was checked. Tensors may change,
-// which gives wrong weights and nothing worse.
+// The file is overwritten while it is in use. The head stays as it was checked. Tensors may change,
+// so the worst effect is wrong weights.
 TEST(HostileFileInUse, ThatChangesInPlace) {
   const test::TempDir dir;
   GgufBytes bytes(1, 2);

@@ -1,5 +1,5 @@
-// The reader of JSON: which texts it takes, held against another program's reader, its limits, and
-// what values are.
+// The JSON reader: the texts that it accepts, compared with another project's library, its limits,
+// and its values.
 #include "gguf/json.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST(Json, SaysWhereTheFaultIs) {
   EXPECT_EQ(FaultOf("[9223372036854775808]"), "");
 }
 
-// Python writes them into config.json (Mamba 2's time_step_limit).
+// Python writes non-finite numbers into config.json (Mamba 2's time_step_limit).
 TEST(Json, WhatIsNotFiniteIsNullWhereAllowed) {
   const std::string text = R"({"a": [0.0, Infinity, -Infinity], "b": NaN, "c": "Infinity"})";
   EXPECT_EQ(FaultOf(text), "is not JSON from byte 13 on");

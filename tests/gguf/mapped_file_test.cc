@@ -1,4 +1,4 @@
-// Paths that are not files, and the cost of a mapping.
+// Tests paths that are not files, and the cost of a mapping.
 #include "gguf/mapped_file.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ TEST(MappedFileTest, MovingKeepsTheAddress) {
   EXPECT_EQ(third.bytes()[0], std::byte{7});
 }
 
-// Five megabytes, so that the file has whole steps of KeepFirst and a part of one.
+// Five megabytes: the file has several whole steps of KeepFirst and a part of one.
 constexpr size_t kFile = 5'000'001;
 
 TEST(MappedFileTest, WhatIsKeptStaysWhenTheFileIsWrittenTo) {
@@ -78,7 +78,7 @@ TEST(MappedFileTest, SaysThatTheFileHasBecomeShorter) {
   EXPECT_EQ(error, path + ": cannot be read: it has become shorter");
 }
 
-// A mapping so large that two threads empty it; a page of a hole is mapped like any other.
+// The mapping is so large that two threads unmap it. Pages of a hole are mapped like other pages.
 TEST(MappedFileTest, ALargeMappingLeavesNothingBehind) {
   constexpr size_t kLarge = (size_t{40} << 20) + 12345;
   const test::TempDir dir;
@@ -109,7 +109,7 @@ TEST(MappedFileTest, SaysWhatThePathIsInstead) {
   EXPECT_EQ(OpenError(below), below + ": cannot be opened: Not a directory");
 }
 
-// Not even mapped: the tebibyte of zeros that takes no space on the disk has no room everywhere.
+// A file that is too large is not even mapped: not every system can map a sparse tebibyte.
 TEST(MappedFileTest, RefusesWhatIsTooLarge) {
   const test::TempDir dir;
   const std::string path = dir.Write("large", "x");
@@ -147,7 +147,7 @@ TEST(MappedFileTest, SaysThatAFileIsUnreadable) {
   const test::TempDir dir;
   const std::string path = dir.Write("secret", std::vector<std::byte>(1));
   ASSERT_EQ(chmod(path.c_str(), 0), 0);
-  // The superuser may read everything, so the test runs as somebody else for a moment.
+  // Root may read every file, so the test temporarily becomes another user.
   constexpr uid_t kNobody = 65534;
   const uid_t user = geteuid();
   ASSERT_EQ(seteuid(user == 0 ? kNobody : user), 0);
@@ -178,7 +178,7 @@ TEST(MappedFileTest, OpeningALargeFileTouchesOnlyItsHead) {
   EXPECT_EQ(file.file_bytes(), kBytes);
   EXPECT_EQ(file.tensors().at(0).bytes, kCols * kRows * 4);
 
-  // Which pages of the file are in memory. The system reads ahead, by at most a few MB.
+  // Counts the file's pages in memory. The system reads ahead by at most a few MB.
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   std::vector<unsigned char> resident(kBytes / page + 1);
   const auto data = reinterpret_cast<uintptr_t>(file.tensors()[0].data);

@@ -1,4 +1,4 @@
-// The typed getters, and what they say of values that are absent or of another kind.
+// Tests the typed getters, and their messages about values that are absent or of another type.
 #include "gguf/metadata.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using test::ErrorOf;
 
 class MetadataTest : public testing::Test {
  protected:
-  // The metadata as read back from a file; for one call per test.
+  // Returns the metadata read back from a file. A test may call this once.
   const Metadata& Read() {
     bytes_ = writer_.ToBytes();
     file_.push_back(File::Parse("f.gguf", bytes_));
@@ -92,7 +92,7 @@ TEST_F(MetadataTest, FloatsAndBoolsAndStrings) {
 TEST_F(MetadataTest, AbsentKeysThrowOrFallBack) {
   const Metadata& m = Read();
   EXPECT_FALSE(m.Has("k"));
-  EXPECT_EQ(m.GetUintOr("k", 5, 4), 5u);  // the limit is for what the file says
+  EXPECT_EQ(m.GetUintOr("k", 5, 4), 5u);  // the limit is only for the file's value
   EXPECT_EQ(m.GetFloatOr("k", 1.5), 1.5);
   EXPECT_TRUE(m.GetBoolOr("k", true));
   EXPECT_EQ(m.GetStringOr("k", "none"), "none");
@@ -180,7 +180,7 @@ TEST(PrintableTest, CommandsNoTerminalAndStaysInItsLine) {
   EXPECT_EQ(Printable("\xc2\x80\xc2\x9f\xc2\xa0"), "\\xc2\\x80\\xc2\\x9f\xc2\xa0");
   EXPECT_EQ(Printable("\u2028\u202e\u2066\u200f"),
             "\\xe2\\x80\\xa8\\xe2\\x80\\xae\\xe2\\x81\\xa6\\xe2\\x80\\x8f");
-  // No UTF-8: alone, cut off, too long a form, a surrogate, beyond the last character.
+  // Invalid UTF-8: a lone byte, truncated, overlong, a surrogate, beyond the last character.
   EXPECT_EQ(Printable("\x9b|\xe2\x96|\xc1\x9b|\xe0\x82\x9b"),
             "\\x9b|\\xe2\\x96|\\xc1\\x9b|\\xe0\\x82\\x9b");
   EXPECT_EQ(Printable("\xed\xa0\x80|\xf4\x90\x80\x80|\xff"),
@@ -195,7 +195,7 @@ TEST(PrintableTest, CutsAtACharactersEdge) {
   EXPECT_EQ(PrintablePath("modèle\t.gguf"), "modèle\\x09.gguf");
 }
 
-// A user's value of a key replaces the file's, whatever its type was.
+// A user's value of a key replaces the file's value of any type.
 TEST_F(MetadataTest, ValuesThatAreSet) {
   writer_.Add("number", uint32_t{7});
   writer_.Add("text", "a");
@@ -237,7 +237,7 @@ TEST(File, TensorsWithOtherNames) {
   const std::vector<std::byte> bytes = writer.ToBytes();
   File file = File::Parse("f.gguf", bytes);
   file.RenameTensors(".out.", ".output.");
-  file.RenameTensors("b", "c");  // at the end alone
+  file.RenameTensors("b", "c");  // only as the end of a name
   File moved = std::move(file);
   EXPECT_NE(moved.FindTensor("a.output.weight"), nullptr);
   EXPECT_EQ(moved.FindTensor("a.out.weight"), nullptr);

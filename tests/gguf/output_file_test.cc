@@ -40,13 +40,13 @@ TEST(OutputFileTest, AppearsWhenItIsCommitted) {
     file.Write(std::as_bytes(std::span(std::string_view("ne"))));
     EXPECT_EQ(ReadText(path), "old");
   }
-  EXPECT_EQ(ReadText(path), "old");  // given up
+  EXPECT_EQ(ReadText(path), "old");  // not committed
   Write(path, "new");
   EXPECT_EQ(ReadText(path), "new");
   EXPECT_EQ(dir.CountFiles(), 1u);
 }
 
-// The link stays a link, and the file that it leads to is replaced when the new one is whole.
+// A link stays a link, and its target is replaced when the new file is complete.
 TEST(OutputFileTest, LinksAreFollowed) {
   const test::TempDir dir;
   fs::create_directory(dir.Path("folder"));
@@ -58,19 +58,19 @@ TEST(OutputFileTest, LinksAreFollowed) {
     file.Write("ne");
     EXPECT_EQ(ReadText(target), "something long");
   }
-  EXPECT_EQ(ReadText(target), "something long");  // given up
+  EXPECT_EQ(ReadText(target), "something long");  // not committed
   Write(link, "new");
   EXPECT_TRUE(fs::is_symlink(link) && fs::is_symlink(dir.Path("folder/second")));
   EXPECT_EQ(ReadText(target), "new");
   fs::remove(target);
-  Write(link, "again");  // a link that led nowhere
+  Write(link, "again");  // the link's target did not exist
   EXPECT_TRUE(fs::is_symlink(link));
   EXPECT_EQ(ReadText(target), "again");
   fs::create_symlink("round", dir.Path("round"));
   EXPECT_NE(test::ErrorOf([&] { OutputFile file(dir.Path("round")); }), "");
 }
 
-// A limit on a file's size stands for a full disk.
+// A limit on the file size simulates a full disk.
 TEST(OutputFileTest, AFullDiskLosesNothing) {
   const test::TempDir dir;
   const std::string file = dir.Write("file", "old");
@@ -111,7 +111,7 @@ TEST(OutputFileTest, KeepsPermissionsAndOwner) {
   ASSERT_EQ(stat(file.c_str(), &status), 0);
   EXPECT_EQ(status.st_uid, 1234u);
   EXPECT_EQ(status.st_gid, 5678u);
-  // Another user may write to it, but cannot give it back.
+  // Another user may write to the folder, but cannot restore the file's owner.
   ASSERT_EQ(chmod(dir.Path("").c_str(), 0777), 0);
   const pid_t child = fork();
   if (child == 0) {
@@ -125,7 +125,7 @@ TEST(OutputFileTest, KeepsPermissionsAndOwner) {
   EXPECT_EQ(ReadText(file), "newer");
 }
 
-// Not even for root, who could write to it.
+// Root could write to a read-only file, but OutputFile refuses it, too.
 TEST(OutputFileTest, RefusesReadOnlyFilesAndFolders) {
   const test::TempDir dir;
   const std::string file = dir.Write("file", "old"), link = dir.Path("link");
@@ -141,7 +141,7 @@ TEST(OutputFileTest, RefusesReadOnlyFilesAndFolders) {
   EXPECT_NE(test::ErrorOf([&] { OutputFile out(dir.Path("none/file")); }), "");
 }
 
-// While it is written, no other file of the folder is touched.
+// Writing a file changes no other file of the folder.
 TEST(OutputFileTest, NeighboursAreLeftAlone) {
   const test::TempDir dir;
   const std::string path = dir.Path("out");
@@ -149,7 +149,7 @@ TEST(OutputFileTest, NeighboursAreLeftAlone) {
   dir.Write("out.partial", "mine");
   Write(path, "new");
   EXPECT_EQ(ReadText(dir.Path("out.partial")), "mine");
-  // Not even one of the name that the unfinished file would have: it takes another.
+  // If the name of the unfinished file is taken, it gets another name.
   test::WriteBytes(taken, std::as_bytes(std::span(std::string_view("mine"))));
   Write(path, "newer");
   EXPECT_EQ(ReadText(taken), "mine");
@@ -157,7 +157,7 @@ TEST(OutputFileTest, NeighboursAreLeftAlone) {
   EXPECT_EQ(dir.CountFiles(), 3u);
 }
 
-// While it is written there is nothing that SIGKILL could leave.
+// Before the commit, SIGKILL leaves no file behind.
 TEST(OutputFileTest, HasNoNameBeforeItIsCommitted) {
   const test::TempDir dir;
 #if defined(O_TMPFILE)
@@ -167,7 +167,7 @@ TEST(OutputFileTest, HasNoNameBeforeItIsCommitted) {
 #else
   GTEST_SKIP() << "this system has no such files";
 #endif
-  for (const size_t n_files : {0u, 1u}) {  // then it replaces a file
+  for (const size_t n_files : {0u, 1u}) {  // the second file replaces the first
     OutputFile file(dir.Path("out"));
     file.Write("new");
     EXPECT_EQ(dir.CountFiles(), n_files);
@@ -176,7 +176,7 @@ TEST(OutputFileTest, HasNoNameBeforeItIsCommitted) {
   }
 }
 
-// Opening a pipe waits until someone reads it.
+// Opening a pipe normally waits for a reader.
 TEST(OutputFileTest, PipesThatNobodyReads) {
   const test::TempDir dir;
   const std::string path = dir.Path("pipe");
@@ -191,7 +191,7 @@ TEST(OutputFileTest, PipesThatNobodyReads) {
   close(reader);
 }
 
-// An input is not touched, by any of its names.
+// An input file is refused under any of its names.
 TEST(OutputFileTest, InputsAreRefused) {
   const test::TempDir dir;
   const std::string input = dir.Write("input", "read me");

@@ -1,4 +1,4 @@
-// Files that are right: every version, every value type, what File says about them.
+// Valid files: every version, every value type, and the properties that File reports.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -108,7 +108,7 @@ TEST(ReaderTest, FilesCanBeMoved) {
   EXPECT_EQ(view.data[3], std::byte{3});
 }
 
-// Files that others wrote.
+// Other programs wrote these files.
 TEST(ReaderTest, OpensRealModels) {
   std::vector<std::filesystem::path> folders = {test::DataPath("tiny")};
   for (const char* name : {"models", "golden/tiny"}) {

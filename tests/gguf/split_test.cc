@@ -1,4 +1,4 @@
-// Models split into several files.
+// Tests models that are split into several files.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -132,7 +132,7 @@ TEST_F(SplitTest, PartNumbersMustMakeSense) {
             first_ + ": key \"split.no\": expected an integer from 0 to 2, found 3");
 }
 
-// Tools that merge parts leave split.count at 0; and one part is the whole.
+// Tools that merge parts leave split.count at 0. A single part is a whole model, too.
 TEST_F(SplitTest, OnePartIsWholeWhateverItsName) {
   WritePart(0, 0, "merged.gguf", "a", 1);
   EXPECT_EQ(File::Open(dir_.Path("merged.gguf")).n_parts(), 1u);

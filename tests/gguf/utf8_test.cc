@@ -8,7 +8,7 @@
 namespace gguf {
 namespace {
 
-// UTF-8 as its definition has it, for comparison: the encoding of one code point.
+// Encodes one code point by the definition of UTF-8, for comparison.
 std::string Encoded(uint32_t c) {
   std::string out;
   const auto add = [&](uint32_t byte) { out += static_cast<char>(byte); };

@@ -1,4 +1,4 @@
-// Written files are read back unchanged, and failed writes leave no file.
+// Written files must be read back unchanged, and failed writes must leave no file.
 #include "gguf/writer.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ TEST(WriterTest, EveryTypeOfTensorComesBack) {
   }
 }
 
-// Its bytes, one by one: version 3, no keys, one tensor of two bytes.
+// Compares every byte of a file: version 3, no keys, one tensor of two bytes.
 TEST(WriterTest, BytesAreThoseOfTheFormat) {
   Writer writer;
   const std::vector<std::byte> data = {std::byte{'!'}, std::byte{'?'}};
@@ -140,7 +140,7 @@ TEST(WriterTest, ReplacesAnExistingFile) {
   EXPECT_TRUE(File::Open(path).tensors().empty());
 }
 
-// A source is asked once per file, in order: one buffer serves for all tensors.
+// The writer calls each source once, in order, so one buffer serves every tensor.
 TEST(WriterTest, SourcesStreamTensorAfterTensor) {
   std::vector<std::byte> buffer(32);
   std::string calls;
@@ -160,7 +160,7 @@ TEST(WriterTest, SourcesStreamTensorAfterTensor) {
   EXPECT_EQ(file.FindTensor("c")->data[31], std::byte{'c'});
 }
 
-// ... or several times, piece after piece, until the tensor is whole.
+// The writer calls a source that gives pieces until the tensor is complete.
 TEST(WriterTest, SourcesMayHandOverPieces) {
   const std::vector<std::byte> data = Ramp(100);
   for (const size_t piece : {1u, 40u, 50u, 100u}) {
@@ -179,7 +179,7 @@ TEST(WriterTest, SourcesMayHandOverPieces) {
             "writing tensor \"t\": expected 100 bytes more, found 0");
 }
 
-// Entries of another file arrive byte for byte, arrays in arrays too.
+// Entries of another file are copied byte for byte, also nested arrays.
 TEST(WriterTest, EntriesAreCopied) {
   test::GgufBytes bytes(0, 3);
   bytes.Key("a", ValueType::kU16).Number(uint16_t{513});

@@ -1,4 +1,4 @@
-// Automata of strings: the smallest ones, whose numbers of states are textbook results.
+// Automata of strings must be minimal. The expected numbers of states are textbook results.
 #include "grammar/dfa.h"
 
 #include <gtest/gtest.h>
@@ -13,9 +13,9 @@ TEST(Dfa, HasAsFewStatesAsItCan) {
   // The n-th letter from the end is an a: 2^n states remember the last n letters.
   EXPECT_EQ(PatternStrings("^[ab]*a[ab]{2}$", budget).states.size(), 8u);
   EXPECT_EQ(PatternStrings("^[ab]*a[ab]{7}$", budget).states.size(), 256u);
-  // Words with common beginnings and ends (Daciuk and others 2000).
+  // The words have common prefixes and suffixes (Daciuk et al. 2000).
   EXPECT_EQ(Listed({"tops", "tap", "top", "taps", "tap"}, budget).states.size(), 5u);
-  // One for each length.
+  // There is one state for each length.
   EXPECT_EQ(PatternStrings("^[a-z]{0,300}$", budget).states.size(), 301u);
   EXPECT_EQ(PatternStrings("^(a|ab?b?|b{3}b*c)*$", budget).states.size(),
             PatternStrings("^(bbbb*c|abb|ab|a)*$", budget).states.size());
@@ -30,11 +30,11 @@ TEST(Dfa, Combines) {
   EXPECT_EQ(all.states.size(), 1u);  // any number
   EXPECT_TRUE(Combine(all, AllBut(PatternStrings("^a*$", budget)), Both::kAnd, budget).empty());
   const Dfa not_listed = AllBut(Listed({"ab", "", "é"}, budget));
-  EXPECT_EQ(not_listed.states.size(), 4u);  // the beginning, a, its end or é's, and all others
+  EXPECT_EQ(not_listed.states.size(), 4u);  // start, after a, after ab or é, any other text
   EXPECT_EQ(AllBut(not_listed), Listed({"ab", "", "é"}, budget));
   EXPECT_EQ(AllBut({}), Everything());
   EXPECT_TRUE(AllBut(Everything()).empty());
-  // No text is left out, so none leads from one state to a text that is not in the set.
+  // The complement of all texts but the empty text is the empty text.
   EXPECT_EQ(AllBut(OfLength(1, kNone, budget)), Listed({""}, budget));
   for (const char* const text : {"a", "abc", "e", "éé"}) EXPECT_TRUE(not_listed.Has(text)) << text;
   for (const char* const text : {"", "ab", "é"}) EXPECT_FALSE(not_listed.Has(text)) << text;

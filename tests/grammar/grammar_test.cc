@@ -117,12 +117,12 @@ TEST(Gbnf, GroupsLinesAndComments) {
 TEST(Gbnf, RulesThatCallThemselves) {
   constexpr std::string_view kNested = R"g(root ::= "(" root ")" root | "")g";
   ExpectMatches(kNested, "(()(()))()", "(() | ())");
-  // More levels than a call stack would bear.
+  // This is deeper than a call stack could hold.
   const size_t n = 20'000;
   EXPECT_TRUE(Allows(kNested, std::string(n, '(') + std::string(n, ')')));
   EXPECT_FALSE(Allows(kNested, std::string(n, '(') + std::string(n - 1, ')')));
   EXPECT_TRUE(Allows("root ::= \"a\" root | \"b\"", std::string(n, 'a') + "b"));
-  // Empty rules in front of others, and rules of which several may be empty.
+  // Empty rules precede other rules, and several rules in a row may be empty.
   constexpr std::string_view kEmpties = "root ::= e e e\ne ::= \"a\"? f \"b\"?\nf ::= \"c\"?";
   ExpectMatches(kEmpties, " | bcab | acbacbacb", "bbbb");
 }
@@ -130,7 +130,7 @@ TEST(Gbnf, RulesThatCallThemselves) {
 TEST(Gbnf, CharactersOfManyBytes) {
   const Grammar grammar = ParseGbnf("root ::= [\\u0080-\\U0010FFFF]+");
   Matcher matcher(grammar);
-  // Each byte alone, and nothing that is not UTF-8.
+  // The matcher takes each byte alone, and refuses invalid UTF-8.
   SetId at = matcher.Start();
   for (const char byte : "\U0001F999"s) {
     at = matcher.Step(at, static_cast<uint8_t>(byte));
@@ -144,7 +144,7 @@ TEST(Gbnf, CharactersOfManyBytes) {
   }
 }
 
-// All ranges of characters near the borders of UTF-8's lengths, against decoding.
+// Compares all ranges of characters near the limits of UTF-8's lengths with decoding.
 TEST(CodePoints, RangesAsUtf8) {
   const std::vector<CodePoint> borders = {
       0,     1,      0x7E,   0x7F,   0x80,   0x81,    0xBF,    0xC0,    0x7FF,   0x800,
@@ -215,11 +215,11 @@ TEST(Gbnf, FaultsWithTheirPlaces) {
   for (const Case& c : cases) {
     EXPECT_EQ(FaultIn(c.grammar).substr(0, c.fault.size()), c.fault) << c.grammar;
   }
-  // What the root does not need is not checked.
+  // Rules that the root does not need are not checked.
   EXPECT_EQ(FaultIn("root ::= \"a\"\nb ::= b \"b\"\nc ::= \"c\" c"), "");
 }
 
-// Refused or read within a time that only an explosion exceeds.
+// Each grammar is refused or read within a time limit that only exponential work exceeds.
 class HostileGrammar : public testing::Test {
  protected:
   void TearDown() override {
@@ -233,7 +233,7 @@ class HostileGrammar : public testing::Test {
 
 TEST_F(HostileGrammar, TooLarge) {
   EXPECT_TRUE(test::Has(FaultIn("root ::= \"a\"{1,2000000}"), "a number above"));
-  EXPECT_EQ(FaultIn("root ::= \"a\"{1000000}"), "");  // it is counted
+  EXPECT_EQ(FaultIn("root ::= \"a\"{1000000}"), "");  // counted, not expanded
   EXPECT_TRUE(
       test::Has(FaultIn("root ::= " + Times(3'000'000, "\"abc\"")), "longer than a megabyte"));
   EXPECT_TRUE(test::Has(FaultIn("root ::= \"" + std::string(700'000, 'a') + '"'), "too large"));
@@ -247,7 +247,7 @@ TEST_F(HostileGrammar, RepetitionsOfRepetitions) {
   EXPECT_FALSE(Allows("root ::= (\"a\"?){50000}", std::string(50001, 'a')));
   EXPECT_TRUE(Allows("root ::= ((\"a\"*)*)*", std::string(50000, 'a')));
   EXPECT_TRUE(Allows("root ::= ((\"\"*)*){3} \"a\"", "a"));
-  // What may be empty may also come fewer times.
+  // If an item may be empty, it may also occur fewer times.
   EXPECT_TRUE(Allows("root ::= (\"a\"? \"b\"?){3,5} \"c\"", "c"));
   EXPECT_TRUE(Allows("root ::= (\"a\"? \"b\"?){3,5} \"c\"", "babababbc"));
   EXPECT_FALSE(Allows("root ::= (\"a\"? \"b\"?){3,5} \"c\"", "bababababac"));
@@ -266,7 +266,7 @@ TEST_F(HostileGrammar, ManyRulesInARow) {
   EXPECT_TRUE(test::Has(FaultIn(up + "r0 ::= r" + std::to_string(kRules)), "no text can ever end"));
 }
 
-// A reading for each tree with this number of leaves, or two for each letter.
+// These texts have one parse for each tree with this number of leaves, or two for each letter.
 TEST_F(HostileGrammar, AmbiguousTexts) {
   constexpr std::string_view kTrees = R"(root ::= "a" root root | "")";
   EXPECT_TRUE(Allows(kTrees, std::string(300, 'a')));
@@ -277,7 +277,7 @@ TEST_F(HostileGrammar, AmbiguousTexts) {
   EXPECT_TRUE(Allows(kMany, std::string(300, 'l')));
 }
 
-// The work for a text is bounded, however many readings each further byte adds. Counted in bytes.
+// The work for a text is limited, for any number of parses. The test counts the bytes taken.
 TEST_F(HostileGrammar, EndsWhereReadingsMultiply) {
   for (const char* const rules :
        {R"(s ::= "a" s s | "a" s | "a")", R"(s ::= "a" s s s | "a")", R"(s ::= "a" s*)",
@@ -298,7 +298,7 @@ TEST_F(HostileGrammar, EndsWhereReadingsMultiply) {
   }
   EXPECT_TRUE(test::Has(FaultIn("root ::= root root | \"a\" | \"\""), "left recursion"));
   EXPECT_TRUE(test::Has(FaultIn("root ::= root? root \"a\""), "no text can ever end"));
-  // One reading: texts of any length.
+  // With only one parse, texts may have any length.
   EXPECT_TRUE(Allows("root ::= \"a\" root | \"a\"", std::string(100'000, 'a')));
 }
 

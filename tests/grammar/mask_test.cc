@@ -1,5 +1,5 @@
-// The tokens that a grammar allows: masks compared with each token tried alone, with made-up and
-// real vocabularies; forced tokens.
+// The tokens that a grammar allows: compares masks with each token tried alone, for invented and
+// real vocabularies. Also tests forced tokens.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -62,7 +62,7 @@ std::vector<TokenId> Set(std::span<const uint64_t> mask, size_t n) {
   return ids;
 }
 
-// Llama's byte tokens and some that quotes, brackets and characters are parts of.
+// Llama's byte tokens, and tokens that contain quotes, brackets and whole characters.
 test::VocabSpec OddSpec() {
   test::VocabSpec spec = test::SpmSpec();
   spec.more.Add("tokenizer.ggml.eos_token_id", uint32_t{2});
@@ -92,7 +92,7 @@ const std::vector<std::shared_ptr<const Grammar>>& Grammars() {
   return grammars;
 }
 
-// Every token alone, in the states that random texts reach.
+// Compares masks with each token tried alone, in states that random texts reach.
 void ExpectMasksAsOneByOne(const tokenizer::Tokenizer& tokenizer, size_t n_texts, size_t n_steps) {
   std::mt19937 random(1);
   const size_t n_vocab = tokenizer.vocab().size();
@@ -163,7 +163,7 @@ TEST(TokenMasks, AVocabularyThatLacksWhatIsNeeded) {
   EXPECT_THROW(constraint.Allowed(), Error);
 }
 
-// Keys that the schema does not name, token by token and within one.
+// The schema does not name these keys. They come in several tokens or in one.
 TEST(Constraint, WritesNoKeyTwice) {
   test::VocabSpec spec = OddSpec();
   const TokenId whole = spec.Add("\"ab\"");
@@ -184,8 +184,7 @@ TEST(Constraint, WritesNoKeyTwice) {
   EXPECT_TRUE(constraint.may_end());
 }
 
-// Items of a list that must be unique: in strings, numbers and objects, and names that could not
-// end.
+// The items must be unique: strings, numbers, objects, and literals such as true.
 TEST(Constraint, WritesNoItemTwice) {
   test::VocabSpec spec = OddSpec();
   const TokenId whole = spec.Add("\"ab\"");
@@ -225,8 +224,8 @@ TEST(Constraint, WritesNoItemTwice) {
   EXPECT_TRUE(constraint.may_end());
 }
 
-// Keys and items whose form is limited: no token leads to where only one that is there fits, so any
-// choice of tokens writes a value to its end.
+// Keys and items have a limited form. No token may lead to a state where only a used key or item
+// fits, so any choice of tokens completes the value.
 TEST(Constraint, LeadsToNoRepetition) {
   test::VocabSpec spec = OddSpec();
   for (const char* const token : {"\"a", "\"ab", ", \"a", ", \"b", "ba", "bb", "b\"", "10", "11",
@@ -285,21 +284,21 @@ TEST(Constraint, LeadsToNoRepetition) {
   }
 }
 
-// Forced text becomes the tokenizer's tokens, without the end that a longer token may cover.
+// Forced text becomes the tokenizer's tokens. Its end is left out if a longer token may cover it.
 TEST(Constraint, ForcesWhatHasNoChoice) {
   const Vocab vocab(OddSpec());
   Constraint constraint(Gbnf(R"(root ::= "ab" "123" [0-9] "abc")"), *vocab);
   const auto text = [&](const std::vector<TokenId>& ids) { return vocab->Decode(ids); };
   std::vector<TokenId> forced = constraint.Forced();
   EXPECT_EQ(text(forced).substr(0, 2), "ab");
-  EXPECT_LT(text(forced).size(), 5u);  // 123 may become 1234, if that is a token
+  EXPECT_LT(text(forced).size(), 5u);  // 123 could be the beginning of a token 1234
   for (const TokenId id : forced) constraint.Accept(id);
   constraint.Restart();
   constraint.AcceptText("ab123");
   EXPECT_TRUE(constraint.Forced().empty());
   constraint.AcceptText("9");
   forced = constraint.Forced();
-  EXPECT_EQ(text(forced), "abc");  // to the end: nothing follows
+  EXPECT_EQ(text(forced), "abc");  // whole, since nothing follows
   for (const TokenId id : forced) constraint.Accept(id);
   EXPECT_TRUE(constraint.done());
   EXPECT_TRUE(constraint.Forced().empty());
@@ -320,7 +319,7 @@ TEST(Constraint, ForcesEndlessTextInPieces) {
   EXPECT_EQ(text.size(), 10'000u);
 }
 
-// Tokens by name and by number, control tokens too; each is itself and not its text.
+// A grammar names tokens, also control tokens, by text or number. It means the token, not its text.
 TEST(Constraint, NamedTokens) {
   test::VocabSpec spec = test::SpmSpec();
   spec.more.Add("tokenizer.ggml.eos_token_id", uint32_t{2});
@@ -343,7 +342,7 @@ TEST(Constraint, NamedTokens) {
   EXPECT_EQ(allowed(constraint), std::vector<TokenId>{think});
   EXPECT_TRUE(constraint.Forced().empty());
   constraint.Accept(think);
-  // Any, or that one, but not the end of a generation; byte 255 is a token as others are.
+  // Every token is allowed except the end of generation. Byte 255 is an ordinary token.
   EXPECT_EQ(allowed(constraint).size(), n - 1);
   EXPECT_FALSE(constraint.Allows(2));
   for (const TokenId id : {think, TokenId{258}, ab, TokenId{1}}) constraint.Accept(id);
@@ -355,7 +354,7 @@ TEST(Constraint, NamedTokens) {
   constraint.AcceptText("b");
   EXPECT_TRUE(constraint.done());
 
-  // The text of a token is not the token; one token can be both.
+  // A token is distinct from its text, but one token can match both.
   Constraint text(Gbnf("root ::= \"ab\" | <[" + std::to_string(ab) + "]> \"a\""), *vocab);
   constraint.Restart();
   text.Accept(ab);
@@ -366,7 +365,7 @@ TEST(Constraint, NamedTokens) {
   text.Restart();
   text.AcceptText("ab");
   EXPECT_TRUE(text.done());
-  // In a row a token is as long as its text, though its name is short.
+  // In a sequence, a token counts as long as its text, although its name is short.
   Constraint row(Gbnf("root ::= <think> [a-z]{3} <think>"), *vocab);
   row.Accept(think);
   for (size_t i = 0; i < 3; ++i) {
@@ -380,7 +379,7 @@ TEST(Constraint, NamedTokens) {
   other.Accept(end);
   EXPECT_TRUE(other.Allows(think));
   EXPECT_FALSE(other.Allows(end));
-  // Such a grammar says how to think; nobody waits for it. One for answers waits.
+  // This grammar includes thinking, so it does not wait. A grammar for answers waits.
   other.Restart();
   other.Wait();
   EXPECT_FALSE(other.waiting());
@@ -429,7 +428,7 @@ TEST(Constraint, WaitsForTheAnswer) {
   constraint.Wait();
   EXPECT_FALSE(constraint.done());
   EXPECT_TRUE(HasBit(constraint.Allowed(), vocab->Find("control")));
-  EXPECT_FALSE(HasBit(constraint.Allowed(), 2));  // there is no answer yet
+  EXPECT_FALSE(HasBit(constraint.Allowed(), 2));  // the answer has not begun
   constraint.Accept(vocab->Find("12"));
   constraint.Begin();
   EXPECT_EQ(Set(constraint.Allowed(), vocab->vocab().size()).size(), 1u);

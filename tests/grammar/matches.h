@@ -1,4 +1,4 @@
-// Whether a grammar allows a text, with the keys and items that it must not repeat.
+// Returns whether a grammar allows a text, including its rules for unique keys and items.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// Random texts that follow a schema are JSON, and valid.
+// Random texts that a schema's grammar allows must be valid JSON, and valid for the schema.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -17,7 +17,7 @@
 namespace grammar {
 namespace {
 
-// Tokens of several characters, some across the parts of a value.
+// Has tokens of several characters; some span the parts of a value.
 class RandomModel {
  public:
   RandomModel() {
@@ -37,7 +37,8 @@ class RandomModel {
     tokenizer_ = tokenizer::Tokenizer::Create(*file_);
   }
 
-  // A text that the constraint allows; after a while it takes what ends strings, lists and objects.
+  // Writes a random text that the constraint allows. After 100 steps it prefers tokens that end
+  // strings, lists and objects.
   std::string Write(Constraint& constraint, std::mt19937& random) const {
     constraint.Restart();
     std::string text;
@@ -113,7 +114,7 @@ TEST(RandomText, IsValidByItsSchema) {  // compact or not
   std::mt19937 random(5);
   for (const std::string& text : schemas) {
     const auto schema = test::Json::parse(text);
-    // In order, since this model would write other properties without end.
+    // Ordered, since this model would otherwise add properties without end.
     const SchemaOptions free{.free_space = true, .ordered = true};
     Constraint compact(std::make_shared<const Grammar>(ParseJsonSchema(text, {.ordered = true})),
                        model.tokenizer());

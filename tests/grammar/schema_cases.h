@@ -1,4 +1,4 @@
-// Cases for JSON Schema: a schema with values that are valid and values that are not.
+// Test cases for JSON Schema: a schema, valid values and invalid values.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ struct Case {
   std::string schema, valid, invalid;  // values, for test::Texts()
 };
 
-// With any white space, so that cases may have none, and as generation is by default.
+// Parses with the defaults of generation, but with any white space, so that cases need no spaces.
 inline Grammar Parse(const std::string& schema) {
   return ParseJsonSchema(schema, {.free_space = true, .closed = true, .ordered = true});
 }
@@ -38,7 +38,7 @@ inline void CheckValues(const Case& c, const Grammar& grammar) {
   }
 }
 
-// Valid texts must also be valid for a validator that shares no code with the grammar.
+// Checks the cases. A validator that shares no code with the grammar must also accept valid texts.
 inline void Check(const std::vector<Case>& cases) {
   for (const Case& c : cases) {
     CheckValues(c, Parse(c.schema));
@@ -50,7 +50,8 @@ inline void Check(const std::vector<Case>& cases) {
   }
 }
 
-// By the standard: more properties, in any order, and types to which the keywords do not apply.
+// Checks the cases by the standard: it allows further properties, properties in any order, and
+// types to which the keywords do not apply.
 inline void CheckOpen(const std::vector<Case>& cases) {
   for (const Case& c : cases) CheckValues(c, ParseJsonSchema(c.schema, {.free_space = true}));
 }

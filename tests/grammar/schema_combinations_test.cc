@@ -52,7 +52,7 @@ TEST(JsonSchema, AllOf) {
       {R"({"allOf": [{"properties": {"a": {}, "b": {}}, "additionalProperties": false}, {"properties": {"a": {"const": 1}, "c": {}}}]})",
        R"({} | {"a":1,"b":2})", R"({"c":1} | {"a":2})"},
       {R"({"allOf": [{"items": {"type": "integer"}}, {"items": {"minimum": 2}}]})", "[2,3]", "[1]"},
-      // What one says of all items holds for those that the other puts first.
+      // One schema's rule for all items also holds for the other schema's first items.
       {R"({"allOf": [{"prefixItems": [{"type": "integer"}, {"type": "integer"}]}], "items": {"minimum": 4}})",
        "[] | [4] | [5,4,6.5]", "[3] | [4,3] | [4,4.5] | [4,4,3]"},
       {R"({"allOf": [{"prefixItems": [{"minimum": 1}]}, {"prefixItems": [{"maximum": 2}, {"const": "a"}]}]})",
@@ -112,7 +112,7 @@ TEST(JsonSchema, Conditions) {
               "then": {"properties": {"zip": {"pattern": "^[0-9]{5}$"}}, "required": ["zip"]}, "else": {"properties": {"zip": false}}})",
        R"({"country":"US","zip":"12345"} | {"country":"NL"})",
        R"({"country":"US"} | {"country":"US","zip":"1"} | {"country":"NL","zip":"12345"} | {})"},
-      // What is absent is like "US".
+      // An absent country counts as "US".
       {country +
            R"("if": {"properties": {"country": {"const": "US"}}}, "then": {"required": ["zip"]}})",
        R"({"country":"US","zip":""} | {"zip":""} | {"country":"FR"})", R"({"country":"US"} | {})"},
@@ -143,7 +143,7 @@ TEST(JsonSchema, NegationsThatNeedAPart) {
        R"({"b":2} | {"a1":null,"a2":null})"},
       {R"({"type": "object", "not": {"propertyNames": {"maxLength": 2}}})",
        R"({"abc":1} | {"a":1,"abcd":2})", R"({} | {"ab":1})"},
-      // One member may be what several schemas need, or each its own.
+      // One member may satisfy several schemas, or each schema has its own member.
       {R"({"type": "object", "maxProperties": 2,
            "allOf": [{"not": {"propertyNames": {"pattern": "^[^x]*$"}}},
                      {"not": {"propertyNames": {"pattern": "^[^y]*$"}}}]})",
@@ -158,7 +158,7 @@ TEST(JsonSchema, NegationsThatNeedAPart) {
   });
 }
 
-// Objects that a property distinguishes: the other alternatives' negations add nothing.
+// A property distinguishes the objects, so the negations of the other alternatives add nothing.
 TEST(JsonSchema, ManyAlternativesToldApart) {
   std::string ways;
   for (int i = 0; i < 40; ++i) {
@@ -171,8 +171,8 @@ TEST(JsonSchema, ManyAlternativesToldApart) {
               R"({"kind":"k7","a7":"x"} | {"kind":"k7","b":8} | {"kind":"k99"} | {"a7":1})"}});
 }
 
-// Each of the 30 is met without x, or without its own b. Without x all are met, whatever else is
-// missing, so there are two ways, not 2^30.
+// Each of the 30 schemas holds without x, or without its own b. Without x every schema holds, so
+// there are two alternatives, not 2^30.
 TEST(JsonSchema, AlternativesWithinOthers) {
   std::string all;
   for (int i = 0; i < 30; ++i) {
@@ -183,7 +183,7 @@ TEST(JsonSchema, AlternativesWithinOthers) {
   CheckOpen({{R"({"$defs": {"x": {"required": ["x"]}}, "type": "object", "allOf": [)" + all + "]}",
               R"({} | {"x":1} | {"x":1,"c":2} | {"b0":1,"b1":1} | {"b29":1,"c":2})",
               R"({"b0":1,"x":1} | {"x":1,"b29":1} | {"b1":1,"b2":1,"x":1})"}});
-  // Where objects are closed, an alternative with more properties allows more.
+  // If objects are closed, an alternative with more properties allows more values.
   CheckValues({"closed", R"({"a":1} | {"b":2,"a":1})", R"({"c":1})"},
               Parse(R"({"anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a",
                          "properties": {"b": {}}}], "$defs": {"a": {"properties": {"a": {}}}}})"));

@@ -62,12 +62,12 @@ TEST(JsonSchema, PatternProperties) {
       {R"({"patternProperties": {"^S_": {"type": "string"}, "^I_": {"type": "integer"}}})",
        R"({} | {"S_a":"x","I_b":1} | {"I_1":1,"S_":""})",
        R"({"S_a":1} | {"I_b":"x"} | {"other":1})"},
-      // A key of both obeys both.
+      // A key that matches both patterns must satisfy both schemas.
       {R"({"patternProperties": {"^a": {"type": "integer"}, "b$": {"minimum": 3}}})",
        R"({"ab":3} | {"a":5})", R"({"ab":2} | {"a":"x"})"},
       {R"({"properties": {"n": {"type": "null"}}, "patternProperties": {"^[0-9]+$": {"type": "boolean"}}, "additionalProperties": false})",
        R"({} | {"n":null,"12":true})", R"({"n":1} | {"12":1} | {"x":true})"},
-      // A property that is named and fits is written once, and no other one of the pattern.
+      // A named property that also matches the pattern may be written only once.
       {R"({"properties": {"ab": {"minimum": 3}}, "patternProperties": {"^a": {"type": "integer"}}})",
        R"({} | {"ab":3})", R"({"ab":2} | {"ab":3.5} | {"ab":3,"ab":1})"},
       {R"({"required": ["a1"], "patternProperties": {"^a": {"type": "integer"}}, "additionalProperties": false})",
@@ -115,11 +115,11 @@ TEST(JsonSchema, UniqueItems) {
        "[true,false] | [null,true]", "[true,true] | [true,false,null]"},
       {R"({"items": {"$ref": "#/$defs/a"}, "uniqueItems": true, "$defs": {"a": {"anyOf": [{"const": 1}, {"enum": [2]}]}}})",
        "[2,1]", "[2,2] | [3]"},
-      // In the schema's order if there are many.
+      // Many possible items also work.
       {R"({"items": {"enum": [1, 2, 3, 4, 5, 6, 7, 8, 9]}, "uniqueItems": true, "minItems": 1, "maxItems": 3})",
        "[4] | [1,9] | [7,2,5]", "[] | [5,5] | [1,2,3,4]"},
       {R"({"items": {"type": "string"}, "uniqueItems": true, "maxItems": 1})", R"(["a"])", ""},
-      // Any values: equal ones may be spelt differently.
+      // Equal values may be written differently.
       {R"({"items": {"type": "string"}, "uniqueItems": true, "minItems": 2})",
        R"(["a","b"] | ["","a","aa"])", R"(["a"] | ["a","b","a"] | ["ab","\u0061b"])"},
       {R"({"items": {"type": "number"}, "uniqueItems": true})", "[] | [1,10,1.5,-1]",

@@ -55,7 +55,7 @@ TEST(JsonSchema, Strings) {
   });
 }
 
-// Every number around all bounds, against comparing.
+// Compares every number around all bounds with the operators < and <=.
 TEST(JsonSchema, IntegersBetweenBounds) {
   const std::vector<int> bounds = {-1000, -999, -120, -100, -99, -11, -10, -9,  -1,  0,   1,
                                    8,     9,    10,   11,   42,  99,  100, 101, 305, 999, 1000};
@@ -101,7 +101,7 @@ TEST(JsonSchema, Numbers) {
   EXPECT_FALSE(Matches(older, "5"));
 }
 
-// Every number with three decimals around all bounds, against comparing.
+// Compares every number with three decimals around all bounds with the operators < and <=.
 TEST(JsonSchema, NumbersBetweenFineBounds) {
   const std::vector<int> bounds = {-2500, -1990, -1001, -1000, -999, -500, -25,  -1,   0,
                                    1,     25,    499,   500,   990,  1000, 1050, 1999, 2000};
@@ -134,7 +134,7 @@ TEST(JsonSchema, NumbersBetweenFineBounds) {
          {R"({"type": "integer", "minimum": 0.1, "maximum": 1.9})", "1", "0 | 2"}});
 }
 
-// Every number around all bounds, against dividing.
+// Compares every number around all bounds with division.
 TEST(JsonSchema, Multiples) {
   for (const int step : {1, 2, 3, 5, 7, 10, 12, 60, 97, 250}) {
     for (const auto& [low, high] : {std::pair(-1000, 1000), {-7, 900}, {13, 14}, {60, 720}}) {

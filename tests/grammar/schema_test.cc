@@ -57,8 +57,8 @@ TEST(JsonSchema, EnumAndConst) {
   });
 }
 
-// An unknown format does not restrict values: it is noted, not refused. Members of an object have
-// no order, and keys whose values cannot be valid are forbidden.
+// An unknown format does not restrict values: a note reports it. Members of an object have no
+// order. Keys whose values cannot be valid are forbidden.
 TEST(JsonSchema, ObjectsAreEqualInAnyOrder) {
   const auto matches = [](const char* schema, const char* text) {
     return Matches(Parse(schema), text);
@@ -101,7 +101,7 @@ TEST(JsonSchema, IsCompactUnlessSpaceIsFree) {
   }
   EXPECT_TRUE(Matches(JsonObject(), R"({"a": 1, "b": []})"));
   EXPECT_FALSE(Matches(JsonObject(), R"({"a":1})"));
-  EXPECT_FALSE(Matches(JsonObject(), "{}"));  // says nothing
+  EXPECT_FALSE(Matches(JsonObject(), "{}"));  // an empty object has no content
   EXPECT_TRUE(Matches(JsonObject({.free_space = true}), R"({"a":1})"));
 }
 
@@ -154,18 +154,18 @@ TEST(JsonSchema, WhatIsRefused) {
   EXPECT_EQ(FaultOf(R"({"x-order": 1, "description": "d", "default": 3, "type": "integer"})"), "");
 }
 
-// llama.cpp's tests (tests/test-grammar-integration.cpp, 367 texts without tokens) call these
-// invalid. Where a schema is closed and ordered, as in the program, only the first differs.
+// llama.cpp's tests (tests/test-grammar-integration.cpp, 367 texts without tokens) call these texts
+// invalid. If a schema is closed and ordered, as in the program, only the first text differs.
 TEST(JsonSchema, DiffersFromLlamaCppByChoice) {
   const std::vector<Case> cases = {
       // Integers of 17 digits.
       {R"({"type": "integer", "minimum": 2})", "12345678900000000", "1"},
-      // Without "type", a keyword is for the values that it is about.
+      // Without "type", a keyword restricts only values of its own type.
       {R"({"items": {"type": "number"}, "minItems": 3})", "1 | [1,2,3]", "[1]"},
-      // Properties that the schema does not name.
+      // Properties that the schema does not name are allowed.
       {R"({"type": "object", "properties": {"a": {"type": "string"}}})", R"({"a":"x","b":"NW"})",
        R"({"a":1})"},
-      // Any order: optional properties, beside a closed schema, and required ones. Six texts.
+      // Optional and required properties may have any order. Six of llama.cpp's texts differ here.
       {R"({"type": "object", "properties": {"n": {"type": "number"}, "s": {"type": "string"}}})",
        R"({"s":"P","n":1600})", R"({"s":"P","n":"x"})"},
       {R"({"properties": {"b": {}, "a": {}, "c": {}}, "required": ["a", "b"], "additionalProperties": false})",
@@ -233,13 +233,13 @@ TEST(JsonSchema, Standard) {
   });
 }
 
-// Schemas that would take all memory if they were expanded.
+// Expanding these schemas would exhaust memory.
 TEST(JsonSchema, Hostile) {
   EXPECT_NE(FaultOf(std::string(100'000, '[')), "");
   std::string deep = "{}";
   for (int i = 0; i < 30; ++i) deep = R"({"items": )" + deep + "}";
   EXPECT_EQ(FaultOf(deep), "");
-  // Two ways at each of 30 levels.
+  // There are two references at each of 30 levels.
   std::string doubling = R"({"$defs": {"d0": {"type": "integer"})";
   for (int i = 1; i <= 30; ++i) {
     const std::string below =
@@ -248,13 +248,13 @@ TEST(JsonSchema, Hostile) {
                 R"(, "b": )" + below + "}}";
   }
   EXPECT_EQ(FaultOf(doubling + R"(}, "$ref": "#/$defs/d30"})"), "");
-  // It leads to itself, with more to be merged.
+  // The reference leads to itself, and adds a keyword each time.
   EXPECT_EQ(
       FaultOf(
           R"({"$defs": {"a": {"properties": {"x": {"$ref": "#/$defs/a", "required": ["x"]}}}}, "$ref": "#/$defs/a"})"),
       "");
   EXPECT_EQ(FaultOf(R"({"items": {"minLength": 200000}, "minItems": 200000})"), "");
-  // Choices that multiply.
+  // The choices multiply.
   std::string choices = R"({"type": "object", "allOf": [{}])";
   for (int i = 0; i < 30; ++i) {
     const std::string n = std::to_string(i);
@@ -262,7 +262,7 @@ TEST(JsonSchema, Hostile) {
                                            R"("]}, {"required": ["b)" + n + R"("]}]})");
   }
   EXPECT_NE(FaultOf(choices + "}"), "");
-  // Objects of which any two may be valid at once.
+  // Any two of these alternatives may hold at once.
   std::string objects;
   for (int i = 0; i < 300; ++i) {
     objects += (i > 0 ? "," : "") + (R"({"properties": {"p)" + std::to_string(i)) +

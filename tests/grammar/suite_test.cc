@@ -1,8 +1,7 @@
-// The JSON Schema Test Suite (json-schema-org), which is not part of this project: each of its
-// schemas becomes a grammar or is refused, and no grammar may match what the suite calls invalid.
-// Prints what became of every file. Looked for where Debian's packages have it and in the folder
-// JSON_SCHEMA_SUITE, which holds draft7 and draft2020-12; what always runs is
-// schema_test.cc.
+// Runs the JSON Schema Test Suite (json-schema-org), which is not part of this project. Each of its
+// schemas becomes a grammar or is refused, and no grammar may match a text that the suite calls
+// invalid. Prints the results of every file. The suite is searched for in Debian's packages and in
+// the folder JSON_SCHEMA_SUITE, which holds draft7 and draft2020-12. schema_test.cc always runs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +23,7 @@ namespace {
 
 using test::Json;
 
-// A value's texts, with its keys in many orders: a grammar has the schema's order.
+// Returns a value's texts with its keys in many orders, since a grammar may fix the order.
 std::vector<std::string> TextsOf(const Json& value) {
   constexpr size_t kMaxTexts = 1000;
   if (!value.is_array() && !value.is_object()) return {value.dump()};
@@ -62,7 +61,7 @@ bool MatchesAny(const Grammar& grammar, const std::vector<std::string>& texts) {
 
 struct Counts {
   size_t compiled = 0, refused = 0, right = 0, narrower = 0, wrong = 0;
-  size_t noted = 0;  // not valid but matched, where a note says that a format is unknown
+  size_t noted = 0;  // invalid but matched, and a note reports an unknown format
 };
 
 class Suite {

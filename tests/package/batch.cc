@@ -1,4 +1,4 @@
-// Completes several beginnings at once, which takes little longer than one:
+// Completes several beginnings at once, which takes little longer than completing one:
 //
 //   batch MODEL.gguf "Once upon" "The goat" ...
 #include <pronk/pronk.h>

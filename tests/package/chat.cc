@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
   if (argc != 2) return 2;
   try {
     pronk::Options options;
-    options.sampling.seed = -1;  // another conversation each time
+    options.sampling.seed = -1;  // each run gives another conversation
     pronk::Chat chat(pronk::Model(argv[1]), "You are a kind storyteller.", options);
     pronk::Limits limits;
     limits.max_tokens = 200;

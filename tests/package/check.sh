@@ -1,7 +1,7 @@
 #!/bin/sh
-# check.sh BUILD [CXX]: installs what a build folder holds, and builds and runs the examples against that,
-# in a folder with nothing else in it. The story has to be that of the installed program. Then the same
-# with the sources as a part of another project, and the packages for other machines.
+# check.sh BUILD [CXX]: installs a build folder, and builds and runs the examples with the installed files,
+# in an otherwise empty folder. Their story must equal the installed program's. Then tests the sources as a
+# part of another project, and the packages for other machines.
 set -eu
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 build=$(CDPATH='' cd -- "$1" && pwd)
@@ -13,7 +13,7 @@ trap 'rm -rf "$folder"' EXIT
 fail() { printf 'check.sh: %s\n' "$*" >&2 && exit 1; }
 # none WHAT GREP-ARGUMENTS...: fails if a line of the input matches.
 none() { what=$1 && shift && { ! grep "$@" || fail "$what"; }; }
-# Prints what a command says only if it fails.
+# quietly COMMAND...: prints the output of a command only if it fails.
 quietly() { "$@" >"$folder/log" 2>&1 || { cat "$folder/log" && fail "$*"; }; }
 
 quietly cmake --install "$build" --prefix "$folder/staged"
@@ -29,16 +29,16 @@ quietly cmake --build build
 beginning='Once upon a time'
 model=$folder/prefix/share/pronk/default.gguf
 "$folder/prefix/bin/pronk" run -m "$model" -p "$beginning" -n 100 --temp 0 >"$folder/expected"
-# tells COMMAND...: whether it tells that story.
+# tells COMMAND...: succeeds if the command tells the expected story.
 tells() {
   "$@" "$model" "$beginning" >"$folder/story"
-  printf '\n' >>"$folder/story" # a line ends where nobody reads along
+  printf '\n' >>"$folder/story" # the program ends a text in a file with a line feed
   cmp "$folder/story" "$folder/expected"
 }
 tells build/story
 cat "$folder/story"
 
-# examples FOLDER: whether the examples for C of a build do what their comments say.
+# examples FOLDER: checks that a build's examples for C do what their comments say.
 examples() {
   "$1/extraction" "$model" "Tom is nine years old." | python3 -c \
     'import json, sys; facts = json.load(sys.stdin); assert sorted(facts) == ["age", "name"], facts'
@@ -53,8 +53,8 @@ template='{{ tools }}{% for m in messages %}[{{ m.role }}]{{ m.content }}{{ m.to
 build/tools "$model" "Is it warm in Rome?" "$template" | grep -qE '^temperature\{"town": ?"(Rome|Oslo)"\}$' ||
   fail "tools calls nothing"
 
-# A project in C alone, with the static library, by CMake and by pkg-config; and one with the shared
-# library, where what the static one needs is absent.
+# A project in C alone uses the static library, by CMake and by pkg-config. Another project uses the shared
+# library while a dependency of the static library is absent.
 cc=$(cached CMAKE_C_COMPILER) && [ -n "$cc" ] || cc=cc
 quietly cmake -B only-c -G "$generator" -DCMAKE_PREFIX_PATH="$folder/prefix" -DONLY_C=ON \
   -DCMAKE_C_FLAGS="-std=c99 -Wall -Wextra -Wpedantic -Werror"
@@ -68,12 +68,12 @@ grep -q 'no pronk::engine' "$folder/log" || fail "nothing is said of an absent l
 quietly cmake --build lacking
 examples lacking
 
-# A file that is none is an error of the library, not the end of the program.
+# An invalid model is an error that the program can handle; it does not end the program.
 status=0
 build/story "$folder/log" x 2>"$folder/error" || status=$?
 [ "$status" = 1 ] && grep '^story: ' "$folder/error"
 
-# The shared library, as pkg-config finds it. It shows what its header declares, and nothing else.
+# pkg-config finds the shared library, which exports only the symbols that its header declares.
 if command -v pkg-config >/dev/null; then
   # shellcheck disable=SC2046  # a list of words
   "$cxx" -std=c++17 story.cc -o shared \
@@ -94,19 +94,19 @@ fi
 nm -DC --defined-only "$library/libpronk.so" |
   none "symbols that are not the header's" -vE ' . (pronk_|pronk::|(typeinfo|typeinfo name|vtable) for pronk::Error)'
 
-# Each function of the header is there, too.
+# The library exports each function of the header, too.
 header=$folder/prefix/include/pronk/pronk_c.h
 grep -oE '\bpronk_[a-z_]+\(' "$header" | tr -d '(' | sort -u >"$folder/declared"
 nm -D --defined-only "$library/libpronk.so" | grep -oE '\bpronk_[a-z_]+$' | sort -u | diff "$folder/declared" - ||
   fail "the symbols for C are not the header's"
-# And of those for C++, all but types and constructors have their names there.
+# The header for C++ declares each exported function that is not a constructor or destructor.
 cat "$folder"/prefix/include/pronk/pronk.h >"$folder/cpp"
 nm -DC --defined-only "$library/libpronk.so" | sed -nE 's/.* pronk::(([A-Za-z:]*)::)?([A-Za-z_]+)\(.*/\2 \3/p' |
   awk '$1 != $2 { print $NF }' | sort -u |
   while read -r name; do grep -qE "\b$name\(" "$folder/cpp" || printf '%s\n' "$name"; done |
   none "functions that the header does not declare" .
 
-# The library for C, whose header is C and C++, by Python.
+# The header of the library for C is valid C and C++. Python uses this library.
 echo '#include <pronk/pronk_c.h>' |
   "$cxx" -x c++ -std=c++17 -pedantic -Wall -Wextra -Werror -I"$folder/prefix/include" -fsyntax-only -
 for standard in c99 c11; do
@@ -115,13 +115,13 @@ for standard in c99 c11; do
 done
 tells python3 "$here/story.py" "$library/libpronk.so"
 
-# Each compiler can use the library; the rest is about the build itself.
+# The tests above run with each compiler. The rest tests the build itself.
 real() { readlink -f "$(command -v "$1")"; }
 [ "$(real "$cxx")" = "$(real "$(cached CMAKE_CXX_COMPILER)")" ] || exit 0
 
-# As a part of another project: its own flags and settings stay as they are, and it gets no tests, no
-# installed files and few jobs. To build all that once more would take minutes, so what is compiled is the
-# project's own file, and what it is linked with is the library above.
+# As a part of another project, pronk changes none of its flags and settings, and adds no tests, no
+# installed files and few jobs. Building pronk again would take minutes, so only the project's own file is
+# compiled, and linked with the library above.
 highway=$(cached FETCHCONTENT_SOURCE_DIR_HIGHWAY)
 [ -n "$highway" ] || [ ! -d "$build/highway-1.2.0" ] || highway=$build/highway-1.2.0
 quietly cmake -B fetched -G "$generator" -DFETCH="$here" -DFETCHCONTENT_SOURCE_DIR_PRONK="$here/../.." \
@@ -144,7 +144,7 @@ if [ "$generator" = Ninja ]; then
   tells fetched/story
 fi
 
-# The packages: what they hold needs nothing but libc, and comes with the text of its licence.
+# The packages' files need no library but libc, and the packages contain each library's licence.
 quietly cpack --config "$build/CPackConfig.cmake" -B "$folder/packages"
 none "a licence is missing" 'CMake Warning' <"$folder/log"
 tar -C "$folder" -xzf "$folder"/packages/pronk-*.tar.gz --strip-components=1 --one-top-level=copied
@@ -160,7 +160,7 @@ for library in "$folder"/copied/lib*/pronk/*; do
   [ -s "$folder/copied/share/doc/pronk/licences/$package" ] || fail "no licence for $library"
 done
 
-# Right after the launcher, which builds the program only, one sentence says what to do.
+# The launcher builds only the program. If `cmake --install` follows, one sentence says what to do.
 sed 's|/libpronk\.a\"|/absent.a"|' "$build/engine/cmake_install.cmake" >"$folder/install.cmake"
 cmake -DCMAKE_INSTALL_PREFIX="$folder/none" -P "$folder/install.cmake" >"$folder/log" 2>&1 || true
 grep -q 'Not all is built' "$folder/log" || fail "no word on what is to be built"

@@ -1,4 +1,4 @@
-// Tells a story with the model whose file is named, as it is written:
+// Prints a story while the model of a file writes it:
 //
 //   story MODEL.gguf "Once upon a time"
 #include <pronk/pronk.h>

@@ -1,4 +1,4 @@
-// Lets a model call a function of this program, and answer with what that returns:
+// Lets a model call a function of this program, and answer with its result:
 //
 //   tools MODEL.gguf "Is it warm in Rome?" [TEMPLATE]
 #include <pronk/pronk.h>

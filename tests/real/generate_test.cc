@@ -1,4 +1,4 @@
-// What a published model writes, and how well it predicts.
+// Tests the texts of published models, and their predictions.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -27,7 +27,7 @@ std::string Pronk(std::vector<std::string> args) {
   return run.out;
 }
 
-// Of the first 40 tokens of a text that repeats itself, which drafts guess.
+// The first 40 tokens repeat themselves, so drafts guess them.
 TEST(RealTexts, AreTheSameWithThreadsDraftsAndCompany) {
   PRONK_REAL_MODEL(path, kSmol);
   const std::string prompt = "Once upon a time there was a";
@@ -52,13 +52,13 @@ TEST(RealTexts, AreTheSameWithThreadsDraftsAndCompany) {
     for (const auto& [number, completion] : batch.Step()) texts[number] = completion.text;
   }
   for (const size_t i : {1, 3}) {
-    const bool has_end = texts[i].ends_with('\n');  // else the program adds one
+    const bool has_end = texts[i].ends_with('\n');  // otherwise the program adds a line feed
     EXPECT_EQ(texts[i] + (has_end ? "" : "\n"), expected);
   }
 }
 
-// Instruction sets add in other orders, so only where the likeliest token is clear. Exact
-// arithmetic writes these texts, too.
+// Instruction sets add in different orders, so the likeliest token must be clear at each position
+// of these texts. Exact arithmetic writes them, too.
 TEST(RealTexts, AreTheSameOnEveryInstructionSet) {
   PRONK_REAL_MODEL(path, kSmol);
   for (const std::string& target : kernels::CpuTargets()) {
@@ -71,7 +71,7 @@ TEST(RealTexts, AreTheSameOnEveryInstructionSet) {
   }
 }
 
-// A question whose answer is clear: that of France begins with a word that is as likely as another.
+// The answer to this question is clear. For France, two first words are about equally likely.
 TEST(RealTexts, QuestionsAreAnswered) {
   PRONK_REAL_MODEL(path, kSmol);
   const pronk::Model model(path);
@@ -93,9 +93,9 @@ TEST(RealTexts, SchemasAreFilled) {
   EXPECT_EQ(Json::parse(answer.text), Json::parse(R"({"name": "Anna", "age": 34})"));
 }
 
-// llama-perplexity -c 512 --chunks 8 says this of the same file and text. Both engines round: by
-// the divergence of each from exact arithmetic, 0.004, a token's log probability differs by some
-// sqrt(2 * 0.004) = 0.09, the mean of 2040 by 0.002 for each engine.
+// llama-perplexity -c 512 --chunks 8 gives the expected values for these files and this text. Both
+// engines round. Each diverges from exact arithmetic by 0.004, so a token's log probability differs
+// by about sqrt(2 * 0.004) = 0.09, and the mean of 2040 by 0.002 for each engine.
 TEST(RealTexts, HaveTheirPerplexity) {
   for (const auto& [name, expected] : {std::pair<std::string, double>{kSmol, 18.4942},
                                        {"gemma-3-270m-q4_k_m.gguf", 14.9381},
@@ -109,10 +109,9 @@ TEST(RealTexts, HaveTheirPerplexity) {
   PRONK_REAL_MODEL(path, kSmol);
 }
 
-// A published model in smaller types, from F32: the divergence of its predictions from those of
-// F32. The limits are what files of llama.cpp's llama-quantize have, measured in the same way, by
-// pronk. Q8_0 is the same in both; the last twentieth is for instruction sets, which round
-// otherwise.
+// Quantizes a published model from F32, and measures the divergence of its predictions from F32's.
+// The limits are the divergences of llama-quantize's files, measured in this way by pronk. Q8_0 is
+// equal in both programs. The tolerance of a twentieth is for other instruction sets' rounding.
 TEST(RealTexts, SmallerTypesKeepMoreThanElsewhere) {
   PRONK_REAL_MODEL(path, kSmol);
   const TempDir dir;

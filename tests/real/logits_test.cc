@@ -1,7 +1,7 @@
-// Published models beside exact arithmetic. data/real/logits.json has texts, their token ids and,
-// at each position, the log probabilities of the eight most likely tokens: by llama.cpp, of the
-// weights expanded to F32. "reference_engine" is the mean divergence of llama.cpp's usual
-// arithmetic.
+// Compares published models with exact arithmetic. data/real/logits.json has texts, their token ids
+// and, at each position, the log probabilities of the eight most likely tokens. llama.cpp computed
+// them with the weights expanded to F32. "reference_engine" is the mean divergence of llama.cpp's
+// usual arithmetic.
 #include "tests/support/logits.h"
 
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ TEST_P(RealLogits, TextsHaveTheTokensOfTheFile) {
   PRONK_REAL_MODEL(path, GetParam());
   const engine::Model model = engine::Model::Load(path);
   for (const auto& [name, text] : texts().items()) {
-    // The texts were cut out of longer ones: without a token that begins them unless it is there.
+    // The texts are parts of longer texts, so BOS is added only if the expected ids begin with it.
     const std::vector<TokenId> expected = Ids(text["ids"]);
     const bool begins = !expected.empty() && expected[0] == model.tokenizer->vocab().bos &&
                         model.tokenizer->vocab().add_bos;
@@ -79,8 +79,8 @@ TEST_P(RealLogits, TextsHaveTheTokensOfTheFile) {
   }
 }
 
-// Of Gemma llama.cpp's log probabilities are off by up to 0.0164. Part of that is its GELU, a table
-// of F16: with GELU rounded to F16 here, 0.0123 is left. Elsewhere 6e-5 was seen.
+// llama.cpp's log probabilities of Gemma differ by up to 0.0164, partly due to its GELU, a table of
+// F16: with GELU rounded to F16 here, 0.0123 is left. The other models differ by up to 6e-5.
 TEST_P(RealLogits, ExactArithmeticHasTheExactProbabilities) {
   PRONK_REAL_MODEL(path, GetParam());
   const engine::Model model = engine::Model::Load(path, /*exact=*/true);
@@ -100,10 +100,10 @@ TEST_P(RealLogits, ExactArithmeticHasTheExactProbabilities) {
   }
 }
 
-// The usual arithmetic, whose activations have 8 bits, beside the exact one: in each text, on each
-// instruction set, at most 0.6 times as far off as llama.cpp, whose activations have 8 bits, too.
-// (At most 0.47 was seen with AVX-512. Another order of sums moves a text of 58 tokens by up to
-// 0.1.)
+// The usual arithmetic has activations of 8 bits, as in llama.cpp. In each text, on each
+// instruction set, its divergence from exact arithmetic is at most 0.6 times llama.cpp's. (The
+// largest ratio seen with AVX-512 was 0.47. Another order of sums changes the ratio of a text of 58
+// tokens by up to 0.1.)
 TEST_P(RealLogits, RoundingCostsLessThanElsewhere) {
   PRONK_REAL_MODEL(path, GetParam());
   const engine::Model exact = engine::Model::Load(path, /*exact=*/true);

@@ -1,4 +1,4 @@
-// Published models, where tests/real/fetch put them.
+// Finds the published models that tests/real/fetch downloaded.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,7 +9,8 @@
 
 namespace test {
 
-// The path of a model in $PRONK_REAL_MODELS, else in ~/.cache/pronk/real; "" if it is not there.
+// Returns the path of a model in $PRONK_REAL_MODELS, if set, or in ~/.cache/pronk/real. Returns ""
+// if the model is absent.
 inline std::string RealModel(const std::string& name) {
   const char* const folder = std::getenv("PRONK_REAL_MODELS");
   const char* const home = std::getenv("HOME");
@@ -20,7 +21,7 @@ inline std::string RealModel(const std::string& name) {
   return std::filesystem::exists(path) ? path.string() : "";
 }
 
-// In a test: the path as a constant, or the test is skipped.
+// Declares `path` as a constant in a test, or skips the test if the model is absent.
 #define PRONK_REAL_MODEL(path, name)                \
   const std::string path = ::test::RealModel(name); \
   if (path.empty()) GTEST_SKIP() << "'tests/real/fetch " << (name) << "' gets this model"

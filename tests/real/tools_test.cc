@@ -1,4 +1,4 @@
-// What published models do with tools and schemas.
+// Tests published models with tools and schemas.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -29,7 +29,7 @@ const std::string kTools = R"([
 
 pronk::Options Greedy() { return {.sampling = {.temperature = 0, .repeat_penalty = 1}}; }
 
-// It writes a block of code for the one and a bare object for the other.
+// The model calls one function in a block of code, and the other in a bare object.
 TEST(RealTools, TheRightFunctionIsCalled) {
   PRONK_REAL_MODEL(path, kQwen);
   const pronk::Model model(path);
@@ -53,7 +53,7 @@ TEST(RealTools, TheRightFunctionIsCalled) {
   }
 }
 
-// The result of a call is answered.
+// The model answers with the result of a call.
 TEST(RealTools, TheResultIsAnswered) {
   PRONK_REAL_MODEL(path, kQwen);
   const pronk::Model model(path);
@@ -70,7 +70,7 @@ TEST(RealTools, TheResultIsAnswered) {
   EXPECT_TRUE(answer.tool_calls.empty());
 }
 
-// Dates are written as the schema says once the model sees it. Both answers are valid JSON.
+// Dates have the schema's form only if the model sees the schema. Both answers are valid JSON.
 TEST(RealTools, TheSchemaIsSeen) {
   PRONK_REAL_MODEL(path, kQwen);
   const TempDir dir;

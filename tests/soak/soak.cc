@@ -1,6 +1,6 @@
-// soak [ROUNDS | MINUTESm] [SEED]: everything that the library does, at random and again and again,
-// in two threads that share a model. What was done before must not change a text, and memory must
-// not grow. Prints a line a minute and at the end; exit status 1 if something is wrong.
+// soak [ROUNDS | MINUTESm] [SEED]: uses every part of the library repeatedly, in random order, in
+// two threads that share a model. Earlier work must not change a text, and memory must not grow.
+// Prints a line each minute and at the end. The exit status is 1 if anything was wrong.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -47,7 +47,7 @@ const std::vector<std::string> kGrammars = {"root ::= \"yes\" | \"no\"",
                                             "root ::= [a-z]{2,6} (\" \" [a-z]{1,6})* \".\"",
                                             "root ::= \"(\" root \")\" | [0-9]+"};
 
-// Of this process alone, in MB.
+// Returns the memory of this process alone, in MB.
 double OwnMemory() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -56,7 +56,7 @@ double OwnMemory() {
   return 0;
 }
 
-// What all threads know.
+// The state that the threads share.
 class Soak {
  public:
   explicit Soak(const std::string& path) : path_(path), model_(path) {}
@@ -68,7 +68,7 @@ class Soak {
     const std::lock_guard lock(mutex_);
     if (n_failed_++ < 10) std::fprintf(stderr, "soak: %s\n", what.c_str());
   }
-  // What this task wrote before is what it writes.
+  // Fails if this task wrote another text before.
   void Expect(const std::string& task, const std::string& text) {
     const std::lock_guard lock(mutex_);
     const auto [known, is_new] = texts_.try_emplace(task, text);
@@ -110,7 +110,7 @@ class Worker {
     if (seed == 0) options.sampling.temperature = 0;
     return options;
   }
-  // One of some hundred, so that each comes again.
+  // One of about a hundred prompts, so that each is repeated.
   std::string Prompt() {
     std::string prompt;
     for (size_t n = 1 + Below(2); n > 0; --n) prompt += kWords[Below(kWords.size())] + " ";
@@ -132,7 +132,7 @@ class Worker {
                  session.Complete(prompt, {}, AtMost(kMostTokens)).text);
   }
 
-  // A text that the tree has, by the plain pass (tests/engine/plain_test.cc).
+  // The story is stored in the repository; the plain pass wrote it (tests/engine/plain_test.cc).
   void TellTheStory() {
     static const std::string story = test::ReadText(test::DataPath("default.greedy.txt"));
     const std::string beginning = "Once upon a time, there lived a boy";
@@ -191,7 +191,7 @@ class Worker {
     soak_.Expect("greedy " + prompt, Greedy(prompt));
   }
 
-  // Until the oldest turns are dropped.
+  // Talks until the oldest turns are dropped.
   void Converse() {
     const std::string prompt = Prompt();
     pronk::Chat chat(soak_.model(), "Be kind.", Options(0));
@@ -218,7 +218,7 @@ class Worker {
   void WriteTogether() {
     pronk::Batch batch(soak_.model(), 1);
     std::vector<std::string> tasks;
-    const size_t stopped = Below(5);  // or none
+    const size_t stopped = Below(5);  // from 3 on, no text is stopped
     for (size_t i = 0; i < 3; ++i) {
       const std::string beginning = Prompt();
       pronk::Session session(soak_.model(), Options(0));
@@ -231,7 +231,7 @@ class Worker {
     pronk::Chat chat(soak_.model(), "Be kind.", Options(0));
     batch.Add(chat, {{"user", prompt}}, {}, AtMost(8));
     tasks.push_back("chat " + prompt);
-    const bool is_left = Below(8) == 0;  // before its texts have ended
+    const bool is_left = Below(8) == 0;  // leaves the batch before its texts have ended
     for (size_t step = 0; batch.size() > 0 && !(is_left && step == 4); ++step) {
       for (const auto& [i, completion] : batch.Step()) {
         if (i != stopped) soak_.Expect(tasks[i], completion.text);
@@ -301,7 +301,7 @@ int Run(int argc, char** argv) {
   const auto is_done = [&](double part) {
     return (in_minutes ? minutes() : static_cast<double>(n_rounds)) >= part * most;
   };
-  // The most in the first half, in which everything was done once, and in the second.
+  // The peaks of memory in the first half, which runs every task at least once, and in the second.
   double first = 0, second = 0;
   std::mutex mutex;
   double reported = 0;
@@ -333,8 +333,8 @@ int Run(int argc, char** argv) {
   }
   for (std::thread& thread : threads) thread.join();
   report();
-  constexpr double kSlack = 8;  // MB: an allocator's
-  // Sanitizers keep what was freed.
+  constexpr double kSlack = 8;  // MB, for the allocator
+  // Sanitizers keep freed memory.
   if (test::kMemoryIsOurs && second > first + kSlack)
     soak.Fail("memory grew from " + std::to_string(first) + " MB to " + std::to_string(second));
   return soak.n_failed() == 0 ? 0 : 1;

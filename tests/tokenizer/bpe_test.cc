@@ -1,4 +1,4 @@
-// Byte-level BPE vocabularies: ids worked out by hand, and against the definition of the algorithm.
+// Byte-level BPE vocabularies: ids worked out by hand, or by the definition of the algorithm.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -23,7 +23,7 @@ using test::VocabSpec;
 
 const std::string kSpace = "\u0120";  // a space in the byte alphabet
 
-// One name of each row of patterns.
+// One name for each row of patterns.
 const std::vector<std::string> kPatterns = {
     "gpt-2",  "llama-bpe", "dbrx",    "qwen2",        "qwen35",         "seed-coder", "tekken",
     "gpt-4o", "smollm",    "default", "deepseek-llm", "deepseek-coder", "deepseek-v3"};
@@ -81,7 +81,7 @@ TEST(Bpe, OfTokensThatAreSpeltTheSameTheLastCounts) {
 TEST(Bpe, WholeWordsBeforeMergesWhereThePatternSaysSo) {
   for (const std::string pre : {"llama-bpe", "smaug-bpe"}) {
     BpeExample x(pre);
-    const TokenId hello = x.spec.Add("hello");  // no merge makes it
+    const TokenId hello = x.spec.Add("hello");  // no merge makes this token
     const TokenId control = x.spec.Add("hel", 0, TokenType::kControl);
     const VocabFile file(x.spec);
     EXPECT_EQ(file->Encode("hello", kPlain),
@@ -103,7 +103,7 @@ TEST(Bpe, SpecialTokens) {
   BpeExample x("llama-bpe");
   const TokenId begin = x.spec.Add("<|begin|>", 0, TokenType::kControl);
   const TokenId think = x.spec.Add("<think>", 0, TokenType::kUserDefined);
-  const TokenId pad = x.spec.Add("[\u2581pad]");  // not spelt in bytes, yet of type normal
+  const TokenId pad = x.spec.Add("[\u2581pad]");  // not in the byte alphabet, but normal
   x.spec.more.Add("tokenizer.ggml.bos_token_id", static_cast<uint32_t>(begin));
   const VocabFile file(x.spec);
   EXPECT_EQ(file->Encode("he"), (Ids{begin, x.he}));
@@ -129,7 +129,7 @@ TEST(Bpe, WithoutAllBytes) {
   EXPECT_EQ(VocabFile(x.spec)->Encode("hell\xFF"), (Ids{'h', unk, x.ll, unk}));
 }
 
-// The algorithm as defined: the pair of the lowest rank merges, of equals the leftmost.
+// Merges by the definition: the pair with the lowest rank first, the leftmost of equal pairs.
 Ids MergedByDefinition(const std::map<std::pair<TokenId, TokenId>, size_t>& ranks,
                        const Ids& results, const std::string& word) {
   Ids ids;
@@ -174,7 +174,7 @@ TEST(Bpe, RandomVocabulariesAgainstTheDefinition) {
   }
 }
 
-// A word of n bytes takes O(n log n): quadratic time would be hours here.
+// A word of n bytes takes O(n log n) time. Quadratic time would be hours here.
 TEST(Bpe, OneWordOfMegabytes) {
   VocabSpec spec = BpeSpec("gpt-2");
   std::string token = "a";
@@ -199,7 +199,7 @@ TEST(Bpe, AnyBytesComeBack) {
   const std::string letters = "hel 0'\n\r!\xC3\xA9\xE2\x82\xAC\xF0\xFF";
   for (const std::string& pre : kPatterns) {
     BpeExample x(pre);
-    x.spec.more.AddStrings(kNormalizerKey, {});  // else Qwen's texts are composed
+    x.spec.more.AddStrings(kNormalizerKey, {});  // otherwise NFC changes Qwen's texts
     const VocabFile file(x.spec);
     for (int round = 0; round < 500; ++round) {
       std::string text;

@@ -1,5 +1,5 @@
-// Chat templates as a whole: golden conversations, the default templates, and where the bytes of a
-// rendered conversation are from.
+// Chat templates as a whole: golden conversations, the default templates, and the origin of each
+// byte of a rendered conversation.
 #include "tokenizer/chat_template.h"
 
 #include <gtest/gtest.h>
@@ -21,8 +21,8 @@ std::chrono::local_seconds ParseDate(const std::string& text) {
                                  std::stoi(text.substr(5, 2)) / std::stoi(text.substr(8, 2)));
 }
 
-// Templates of known models, from the golden data beside the checkout. Without that data only
-// jinja_test's cases remain, our own templates in the style of these.
+// Templates of known models, from the golden data beside the checkout. Without this data only
+// jinja_test's cases remain, which are our own templates in a similar style.
 TEST(ChatTemplate, GoldenCases) {
   const std::filesystem::path path = test::SharedPath("golden/templates");
   if (path.empty()) GTEST_SKIP() << "no golden data beside the checkout";
@@ -96,7 +96,7 @@ TEST(ChatTemplate, ToolsAndMoreVariables) {
             "[{\"name\": \"add\"}]False.");
 }
 
-// Hermes 3 and others loop over tools that may not be there; others ask.
+// Some templates, like Hermes 3's, loop over tools that may be absent; other templates test first.
 TEST(ChatTemplate, NoToolsCanBeLoopedOver) {
   const ChatInput input(kConversation);
   EXPECT_EQ(Rendered("<tools>{% for tool in tools %}{{ tool | tojson }}{% else %}none{% endfor %}"
@@ -129,7 +129,7 @@ TEST(ChatTemplate, TooLong) {
   EXPECT_EQ(Rendered(std::string(1 << 20, 'a'), ChatInput()).size(), 1u << 20);
 }
 
-// The text with every foreign span in brackets.
+// Returns the text with brackets around each foreign span.
 std::string Marked(std::string_view source, const ChatInput& input) {
   const RenderedChat chat = ChatTemplate::Parse(source).Render(input);
   std::string out;
@@ -155,7 +155,7 @@ TEST(ForeignText, MessagesAndTools) {
             "<s>[{\"[key]\": \"[a\\\"<eos>]\"}]own{'[key]': '[a\"<eos>]'}");
 }
 
-// A role makes control tokens in many templates, unless it is no plain word.
+// In many templates, a role becomes part of a control token. It must be a plain word.
 TEST(ForeignText, Roles) {
   const std::string_view source = "{% for m in messages %}<|{{ m.role }}|>{% endfor %}";
   EXPECT_EQ(
@@ -198,7 +198,7 @@ TEST(ForeignText, ThroughBlocksAndMacros) {
             "[role]=user [content]=[hi] ");
 }
 
-// The purpose of the spans: the template's control tokens become tokens, the user's do not.
+// The spans have one purpose: only the template's control tokens become tokens, not the user's.
 TEST(ForeignText, ControlTokensOfTheUserAreText) {
   test::VocabSpec spec = {.model = "llama"};
   spec.Add("<unk>", 0, TokenType::kUnknown);

@@ -1,6 +1,6 @@
-// The ids that the vocabularies of Llama 2 and Llama 3 and small ones of the hybrid families give,
-// from the golden data beside the checkout. Where that is absent, spm_test, bpe_test, raw_bpe_test
-// and split_test check the same on small vocabularies.
+// The ids of the vocabularies of Llama 2 and Llama 3, and of small vocabularies of hybrid families,
+// from the golden data beside the checkout. Without this data, spm_test, bpe_test, raw_bpe_test and
+// split_test check the tokenizers with small vocabularies.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -70,7 +70,7 @@ TEST_P(Golden, EveryTokenDecodesAndComesBack) {
   }
 }
 
-// The text of random tokens, which is any mixture of scripts and half characters.
+// Returns the text of random tokens, a mixture of scripts and incomplete characters.
 TEST_P(Golden, RandomTokensComeBack) {
   std::mt19937 random(1);
   const auto n_tokens = static_cast<uint32_t>(tokenizer_->vocab().size());
@@ -103,8 +103,8 @@ TEST_P(GoldenFamily, Ids) {
     const bool is_composed = ToNormalForm(text, NormalForm::kNfc) == text;
     if (GetParam().starts_with("qwen") && !is_composed) continue;
     EXPECT_EQ(tokenizer->Decode(ids), text);
-    // The golden vocabulary merges digits. That of DeepSeek does not: its pattern makes each a
-    // word, which the golden engine leaves out.
+    // The golden vocabulary merges digits. DeepSeek's vocabulary does not: its pattern makes each
+    // digit a word, but the golden engine lacks this rule.
     const bool merges_digits = text.find("12") != std::string::npos;
     if (GetParam() == "deepseek2-lite" && merges_digits) continue;
     EXPECT_EQ(ids, one[1].get<std::vector<TokenId>>()) << '"' << text << '"';

@@ -1,5 +1,5 @@
-// Vocabularies and texts of random nonsense: whatever they are, there is an error or an answer. The
-// test fails by crashing, hanging or giving ids that do not exist; it finds most with sanitizers.
+// Random vocabularies and texts: each must give an error or an answer. The test fails by crashing,
+// by hanging, or if an id does not exist. Sanitizers find most faults.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -43,7 +43,7 @@ void AddNonsense(std::mt19937& random, VocabSpec& spec) {
     if (type == TokenType::kByte && ByteOfToken(token) < 0) type = TokenType::kNormal;
     spec.Add(token, Pick(random, scores), type);
   }
-  for (size_t n = random() % 4; n > 0; --n) {  // changes to the sound part
+  for (size_t n = random() % 4; n > 0; --n) {  // changes the valid part
     const size_t i = random() % spec.tokens.size();
     if (spec.types[i] != TokenType::kByte) spec.types[i] = static_cast<TokenType>(1 + random() % 5);
     spec.scores[i] = Pick(random, scores);
@@ -121,16 +121,16 @@ TEST(Hostile, RawBpeVocabularies) {
   EXPECT_GT(accepted, 50);
 }
 
-// Characters in a row that the vocabulary does not know, and no space to cut the text at.
+// The text is a long run of unknown characters, without a space to cut it at.
 TEST(Hostile, LongUnknownTexts) {
   VocabSpec spec = SpmSpec();
-  spec.tokens.pop_back();  // one byte less: characters without a token are unknown
+  spec.tokens.pop_back();  // without all bytes, characters without a token are unknown
   spec.scores.pop_back();
   spec.types.pop_back();
   const VocabFile file(spec);
   const std::clock_t start = std::clock();
   EXPECT_FALSE(file->Encode(std::string(4'000'000, 'x')).empty());
-  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 20);  // minutes, uncut
+  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 20);  // minutes if not cut
 }
 
 TEST(Hostile, BpeVocabularies) {

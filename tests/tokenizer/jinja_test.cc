@@ -1,6 +1,5 @@
-// The interpreter of the template language, compared with Jinja2's output for the templates in
-// data/jinja_cases.json (by make_jinja_cases.py); extensions to Jinja2; and forbidden effects of
-// hostile templates.
+// Compares the template interpreter with Jinja2's output for the templates of data/jinja_cases.json
+// (made by make_jinja_cases.py). Also tests extensions to Jinja2, and limits on hostile templates.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -30,7 +29,7 @@ std::string Render(const std::string& source, ChatInput input = {}) {
   return ChatTemplate::Parse(source).Render(input).text;
 }
 
-// The error's message; "" if nothing is thrown.
+// Returns the error's message, or "" if there is no error.
 std::string ErrorOf(const std::string& source) {
   try {
     Render(source);
@@ -59,7 +58,7 @@ TEST(Jinja, AllCasesOfJinja2) {
   const std::string text = test::ReadText(test::DataPath("jinja_cases.json"));
   const Json data = Json::parse(text);
   ChatInput input;
-  // Read by our own reader, which keeps the digits of large numbers.
+  // Our own reader keeps the digits of large numbers.
   const auto variables = gguf::JsonView::Parse(text)["variables"];
   for (const auto& [name, value] : variables.Members()) {
     input.extra.emplace_back(name, ToTemplateValue(value));
@@ -75,7 +74,7 @@ TEST(Jinja, AllCasesOfJinja2) {
     } catch (const TemplateError& error) {
       EXPECT_FALSE(one.contains("expected")) << error.what();
       EXPECT_GT(error.line(), 0) << error.what();
-      // What raise_exception was given is passed on as it is; other messages are our own.
+      // A message from raise_exception is passed on unchanged; other messages are our own.
       if (one.contains("raised")) {
         EXPECT_EQ(error.message(), one["raised"].get<std::string>());
       }
@@ -115,7 +114,7 @@ TEST(Jinja, WhatIsLeftOut) {
   EXPECT_EQ(ErrorOf("{{ '%.2000f' % 1.5 }}"), "a format's precision is too large");
 }
 
-// Jinja2's sandbox refuses these; templates written for other engines use them.
+// Jinja2's sandbox refuses these methods, but templates for other engines use them.
 TEST(Jinja, ListsAndDictionariesCanBeChanged) {
   EXPECT_EQ(Render("{% set l = [1] %}{% set _ = l.append(2) %}{{ l }}"), "[1, 2]");
   EXPECT_EQ(Render("{% set l = [3] %}{{ l.insert(0, 1) }}{{ l }}"), "None[1, 3]");
@@ -160,7 +159,7 @@ TEST(Jinja, OneTemplateManyThreads) {
   for (const std::string& text : texts) EXPECT_EQ(text, "499500");
 }
 
-// The following templates must end soon, in little memory, with a message that says why.
+// Each of the following templates must end soon, in little memory, with a message that says why.
 
 constexpr char kTooDeep[] = "levels deep";
 constexpr char kTooLong[] = "an expression of more than 300 parts";
@@ -213,7 +212,7 @@ TEST(JinjaLimits, EndlessWork) {
       "{% set x = range(100000) | list %}{% for i in x %}{% if i in x %}{% endif %}"
       "{% endfor %}",
       kTooSlow);
-  // Values that are shared look exponentially large when they are printed or compared.
+  // Shared values are exponentially large when they are printed or compared.
   const std::string doubled =
       "{% set ns = namespace(a=[1], b=[1]) %}{% for i in range(60) %}"
       "{% set ns.a = [ns.a, ns.a] %}{% set ns.b = [ns.b, ns.b] %}{% endfor %}";
@@ -222,7 +221,7 @@ TEST(JinjaLimits, EndlessWork) {
   ExpectRefused(doubled + "{{ ns.a == ns.b }}", kTooSlow);
 }
 
-// Each character that a filter, test or method looks at is paid for, whatever its script.
+// Each character that a filter, test or method reads costs steps, in any script.
 TEST(JinjaLimits, EndlessReading) {
   const std::string wide = "\xE4\xB8\xAD";  // a character of three bytes
   for (const std::string call :
@@ -244,7 +243,7 @@ TEST(JinjaLimits, Memory) {
            big + ".split('a')", "('a' * 50000000).split('a')", "('a ' * 25000000).split()",
            "('\\n' * 50000000).splitlines()", "'a' | batch(9223372036854775807, 1) | list",
            "('a' * 2000000) | list"}) {
-    ExpectRefused("{{ " + expression + " }}", "the template ");  // too much, or too slow
+    ExpectRefused("{{ " + expression + " }}", "the template ");  // kTooMuch or kTooSlow
   }
   ExpectRefused("{% for a in range(100000) %}{% for b in range(100000) %}x{% endfor %}{% endfor %}",
                 kTooSlow);
@@ -253,26 +252,26 @@ TEST(JinjaLimits, Memory) {
       "{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
       kTooMuch);
   ExpectRefused("{{ range(100001) }}", "range too big");
-  // Memory is counted as it is taken; but a growing list briefly has its old memory and new memory
-  // of twice the size.
+  // Memory is counted when it is allocated. But a growing list briefly has its old memory, too, and
+  // the new memory is twice as large.
   EXPECT_LT(test::CountAllocations().peak - before, size_t{3 * 128} << 20);
 }
 
-// A text that is repeated is held once, however large (growing by appending held it three times);
-// what it consists of is right beyond the 64 KB that are copied at once.
+// A repeated text of any size is in memory only once. Its content must also be right beyond the
+// 64 KB that are copied at once.
 TEST(JinjaLimits, RepeatedText) {
   EXPECT_EQ(Render("{% set s = 'abc' * 50001 %}{{ s | length }} {{ s | replace('abc', '') }}."),
             "150003 .");
   test::ResetPeak();
   const size_t before = test::CountAllocations().bytes;
-  ExpectRefused("{{ 'longrope' * 16700000 }}", kTooMuch);  // made, and then too much
+  ExpectRefused("{{ 'longrope' * 16700000 }}", kTooMuch);  // made, then refused
   const size_t bytes = test::CountAllocations().peak - before;
   EXPECT_GT(bytes, size_t{128'000'000});
   EXPECT_LT(bytes, size_t{140'000'000});
 }
 
-// An operation on a long string costs steps even if its result is short. Each operation is done 100
-// times on 100 KB, with enough steps to copy 80 of them.
+// An operation on a long string costs steps even if its result is short. Each operation runs 100
+// times on 100 KB, with enough steps for 80 copies.
 TEST(JinjaLimits, LongStringsArePaidFor) {
   const std::string setup =
       "{% set s = 'a' * 100000 %}{% set t = s ~ '' %}{% set d = {s: 1} %}{% set e = {t: 1} %}"
@@ -307,7 +306,7 @@ TEST(JinjaLimits, PaidBeforeItIsMade) {
   ExpectRefused("{{ " + std::string(1'001, 'a') + " }}", "longer than 1000 bytes");
 }
 
-// Each of these is quadratic in something that is small for itself.
+// Each template does quadratic work on data of moderate size.
 TEST(JinjaLimits, NestedLoopsArePaidFor) {
   std::string names, parameters;
   for (int i = 0; i < 20'000; ++i) {
@@ -319,20 +318,20 @@ TEST(JinjaLimits, NestedLoopsArePaidFor) {
   ExpectRefused("{% macro m(" + parameters + ") %}{{ kwargs }}{% endmacro %}{{ m(" + names + ") }}",
                 kTooSlow);
   ExpectRefused("{{ ('{a0}' * 100000).format(" + names + ") }}", kTooSlow);
-  // A path of 100,000 steps for each of 1000 items.
+  // Each of 1000 items has a path of 100,000 steps.
   ExpectRefused(
       "{% set l = [] %}{{ l.append(l) }}{{ ([l] * 1000) | map(attribute='0' ~ '.0' * 100000)"
       " | list | length }}",
       kTooSlow);
-  // A text is compared with each of many, all long.
+  // A long text is compared with many long texts.
   ExpectRefused("{% set s = 'a' * 1000000 %}{% set t = (s ~ 'b',) * 100000 %}{{ s.startswith(t) }}",
                 kTooSlow);
-  // A tuple of shared ones, as a key.
+  // A key is a tuple of shared tuples.
   ExpectRefused(
       "{% set ns = namespace(t=(1,)) %}{% for i in range(11) %}{% set ns.t = (ns.t, ns.t) %}"
       "{% endfor %}{% for i in range(100000) %}{% if ns.t in {} %}{% endif %}{% endfor %}",
       kTooSlow);
-  // A text that nearly matches the search everywhere.
+  // The text nearly matches the search at every position.
   ExpectRefused(
       "{% set s = 'a' * 1000000 %}{% for i in range(1000) %}"
       "{% if 'aaaaaaaaaaaaaaab' in s %}{% endif %}{% endfor %}",
@@ -340,7 +339,7 @@ TEST(JinjaLimits, NestedLoopsArePaidFor) {
 }
 
 TEST(JinjaLimits, ScopesArePaidFor) {
-  // 500,000 names are looked up in 100 scopes and found in none.
+  // 500,000 names are looked up in 100 scopes, which do not have them.
   const std::string names =
       "{% for i in range(100000) %}" + Times("{% if nothing %}{% endif %}", 5);
   EXPECT_EQ(Render(names + "{% endfor %}"), "");
@@ -387,7 +386,7 @@ TEST(JinjaLimits, WholeNumbers) {
 }
 
 TEST(JinjaLimits, LongConversationsAreNoAttack) {
-  // More than the fixed limit by itself: the input brings its own allowance.
+  // This input exceeds the fixed limit, but input raises the limit by its own size.
   const ChatInput input = test::Conversation({{"user", std::string(size_t{100} << 20, 'a')}});
   const ChatTemplate chat = ChatTemplate::Parse("{{ '<' + messages[0].content | trim + '>' }}");
   EXPECT_EQ(chat.Render(input).text.size(), (size_t{100} << 20) + 2);

@@ -1,4 +1,4 @@
-// The largest accepted vocabularies: their cost, and that one more token is refused.
+// Tests the cost of the largest accepted vocabularies, and that one more token is refused.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -16,7 +16,7 @@ using test::BpeSpec;
 using test::SpmSpec;
 using test::VocabSpec;
 
-// A vocabulary in a file, not yet read.
+// Writes vocabularies to files and measures the cost of reading them.
 class Limits : public testing::Test {
  protected:
   static VocabSpec WithTokens(VocabSpec spec, size_t n_tokens) {
@@ -37,11 +37,11 @@ class Limits : public testing::Test {
     const size_t before = test::CountAllocations().bytes;
     EXPECT_TRUE(test::Has(test::ErrorOf([&] { Tokenizer::Create(file); }),
                           "vocab.gguf: key \"tokenizer.ggml." + what));
-    // Nothing is copied before it is counted.
+    // Elements are counted before they are copied.
     EXPECT_LT(test::CountAllocations().peak - before, 64'000'000u) << what;
   }
 
-  // Reads it and uses it once; memory is at most the file's size plus `most_bytes`.
+  // Reads the vocabulary and uses it once, with at most `most_bytes` more than the file's size.
   void ExpectCost(const VocabSpec& spec, size_t most_bytes) const {
     const gguf::File file = Write(spec);
     test::ResetPeak();
@@ -68,7 +68,7 @@ TEST_F(Limits, MoreMerges) {
   ExpectError(spec, "merges\": expected 1 to 1048576 merges, found 1048577");
 }
 
-// Small in the file, eight times as large once copied.
+// The types would be eight times as large in memory as in the file.
 TEST_F(Limits, MoreTypesThanTokens) {
   VocabSpec spec = SpmSpec();
   spec.types.clear();
@@ -77,7 +77,7 @@ TEST_F(Limits, MoreTypesThanTokens) {
   ExpectError(spec, "token_type\": expected 259 elements, one per token, found 20000000");
 }
 
-TEST_F(Limits, MostTokensOfSpm) {  // Most of it are sentencepiece's tables.
+TEST_F(Limits, MostTokensOfSpm) {  // most is for sentencepiece's tables
   ExpectCost(WithTokens(SpmSpec(), kMaxVocabularySize), 250'000'000);
 }
 

@@ -1,4 +1,4 @@
-// Conversations as JSON, and as templates read them.
+// Tests conversations as JSON, and in the form that templates read.
 #include "tokenizer/messages.h"
 
 #include <gtest/gtest.h>
@@ -28,17 +28,17 @@ TEST(Messages, GoThroughJson) {
       {.role = "tool", .content = "22", .tool_call_id = "1", .name = "f"}};
   EXPECT_EQ(Read(MessagesJson(messages)), messages) << MessagesJson(messages);
   EXPECT_EQ(Read(MessagesJson({})), std::vector<Message>());
-  // Text that is not UTF-8 would not be JSON.
+  // JSON must be UTF-8, so invalid bytes are replaced.
   EXPECT_EQ(Read(MessagesJson({{"user", "a\xff"}}))[0].content, "a\uFFFD");
   EXPECT_THROW(MessagesJson({{"assistant", "", "", {{"1", "f", "x"}}}}), gguf::Error);
-  // A message as other programs write it.
+  // Other programs write messages in this form.
   EXPECT_EQ(Read(R"([{"role": "assistant", "content": null, "tool_calls": [{"id": "1",
                 "function": {"name": "f", "arguments": "{\"a\":1}"}}]}])"),
             (std::vector<Message>{{"assistant", "", "", {{"1", "f", R"({"a":1})"}}}}));
   EXPECT_EQ(Read(R"([{"role": "user", "content": [{"type": "text", "text": "a"},
                 {"type": "text", "text": "b"}]}, {"role": "user", "content": []}])"),
             (std::vector<Message>{{"user", "a\nb"}, {"user", ""}}));
-  // A function without arguments, and an answer without content.
+  // A function may have no arguments, and an answer no content.
   for (const char* const arguments :
        {"", R"(, "arguments": "")", R"(, "arguments": " ")", R"(, "arguments": null)"}) {
     EXPECT_EQ(Read(R"([{"role": "assistant", "tool_calls": [{"function": {"name": "f")" +
@@ -124,7 +124,8 @@ TEST(ToolPlace, TheSystemMessageTakesTools) {
             R"(system:You are a helpful assistant with some tools.:[{"name":"f"}];user:Hi:;)");
 }
 
-// OpenAI's clients send it in place of system; a template that does not know it would drop it.
+// OpenAI's clients send the role developer instead of system. A template without this role would
+// drop the message.
 TEST(TextStyle, ADeveloperIsASystem) {
   const std::string json = R"([{"role": "developer", "content": "Be kind."},
                                {"role": "user", "content": "Hi"}])";
@@ -140,8 +141,8 @@ TEST(TextStyle, ADeveloperIsASystem) {
   }
 }
 
-// As transformers renders them: templates that read a text, parts, or both, and Gemma 2's, which
-// refuses a system's message.
+// Templates may read content as a text, as parts, or as both. Gemma 2's refuses a system message.
+// The results equal those of transformers.
 TEST(TextStyle, IsWhatATemplateShows) {
   const std::vector<Message> messages = {
       {"system", "Be kind."}, {"user", "Hi"}, {"assistant", "Ho"}, {"user", "Bye"}};

@@ -1,4 +1,4 @@
-// Normal forms, and the steps of a normalizer. Python's unicodedata gives the expected texts.
+// Tests normal forms, and the steps of a normalizer. Python's unicodedata gave the expected texts.
 #include "tokenizer/normalizer.h"
 
 #include <gtest/gtest.h>
@@ -21,14 +21,14 @@ TEST(Normalizer, NormalForms) {
   for (const Forms& x : {
            Forms{"plain", "plain", "plain", "plain", "plain"},
            {"caf\u00E9", "cafe\u0301", "caf\u00E9", "cafe\u0301", "caf\u00E9"},
-           // Marks are sorted by their classes, and compose in that order.
+           // Marks are sorted by combining class, and compose in this order.
            {"q\u0307\u0323", "q\u0323\u0307", "q\u0323\u0307", "q\u0323\u0307", "q\u0323\u0307"},
            {"\u1E69", "s\u0323\u0307", "\u1E69", "s\u0323\u0307", "\u1E69"},
            {"s\u0307\u0323", "s\u0323\u0307", "\u1E69", "s\u0323\u0307", "\u1E69"},
-           // Hangul, by arithmetic.
+           // Hangul is composed by arithmetic.
            {"\uAC01\uAC00", "\u1100\u1161\u11A8\u1100\u1161", "\uAC01\uAC00",
             "\u1100\u1161\u11A8\u1100\u1161", "\uAC01\uAC00"},
-           // Excluded from composition, and singletons.
+           // Composition exclusions and singletons.
            {"\u0958\u212B", "\u0915\u093CA\u030A", "\u0915\u093C\u00C5", "\u0915\u093CA\u030A",
             "\u0915\u093C\u00C5"},
            {"\uFB01\u00BD\uFF21", "\uFB01\u00BD\uFF21", "\uFB01\u00BD\uFF21", "fi1\u20442A",
@@ -44,7 +44,7 @@ TEST(Normalizer, NormalForms) {
   EXPECT_EQ(ToLowerCase("\u0130\u00C9\u1C89A"), "i\u0307\u00E9\u1C8Aa");
 }
 
-// The error message for these steps.
+// Returns the error message for these steps.
 std::string ErrorOfSteps(const std::vector<std::string_view>& words) {
   test::VocabSpec spec = test::SpmSpec();
   spec.more.AddStrings(kNormalizerKey, words);
@@ -61,7 +61,7 @@ TEST(Normalizer, StepsAreChecked) {
   EXPECT_TRUE(test::Has(ErrorOfSteps({"Replace", "a", many}), "at most 64 times as long"));
 }
 
-// Qwen's files do not say that their texts are composed.
+// Qwen's files do not name NFC, so the pattern implies it.
 TEST(Normalizer, FollowsFromThePattern) {
   for (const char* pre : {"qwen2", "dbrx"}) {
     test::VocabSpec spec;

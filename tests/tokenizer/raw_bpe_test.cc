@@ -35,8 +35,8 @@ struct RawExample {
   TokenId lo = AddMerge(spec, "l", "o");
   TokenId space_he = AddMerge(spec, kMark, "he");
   TokenId two_spaces = AddMerge(spec, kMark, kMark);
-  TokenId o_he = AddMerge(spec, "o", kMark + "he");  // across a space
-  TokenId three_newlines = spec.Add("\n\n\n");       // no merge makes it
+  TokenId o_he = AddMerge(spec, "o", kMark + "he");  // contains a space
+  TokenId three_newlines = spec.Add("\n\n\n");       // no merge makes this
 };
 
 TEST(RawBpe, MergesByRankAcrossSpaces) {
@@ -67,7 +67,7 @@ TEST(RawBpe, WhatIsNoTokenBecomesItsBytes) {
   EXPECT_EQ(file->Encode("z\u00E9\xFFh\xC3", kPlain),
             (Ids{Byte('z'), x.eacute, Byte(0xFF), x.h, Byte(0xC3)}));
   EXPECT_EQ(file->Encode("</s>", kPlain),
-            (Ids{Byte('<'), Byte('/'), Byte('s'), Byte('>')}));  // control: not from text
+            (Ids{Byte('<'), Byte('/'), Byte('s'), Byte('>')}));  // not the control token
   const std::string text = std::string("a\0b", 3) + "\xFF \xE2\x82\r\n\u4E2D";
   EXPECT_EQ(file->Decode(file->Encode(text)), text);
 }
@@ -95,7 +95,7 @@ TEST(RawBpe, SpecialTokens) {
 TEST(RawBpe, WithoutAllBytes) {
   RawExample x;
   x.spec.tokens[kFirstByte + 'z'] = "<0x00>";
-  // The ids of tokenizers 0.23.3 (BPE with byte_fallback and fuse_unk).
+  // tokenizers 0.23.3 gave these ids (BPE with byte_fallback and fuse_unk).
   for (const auto& [text, expected] : std::vector<std::pair<std::string, Ids>>{
            {"hz", {x.h, 0}},
            {"hzzo", {x.h, 0, x.o}},

@@ -54,15 +54,14 @@ TEST(SpecialMatcher, ControlTokensWhereTheyAreRead) {
   EXPECT_EQ(Find(matcher, "<|a|>", 0, /*control=*/false).id, 1);
   EXPECT_EQ(Find(matcher, "<|a|>", 0, /*control=*/true).id, 2);
   EXPECT_EQ(Find(matcher, "<|a|><", 0, /*control=*/false).id, 3);
-  // Not where a byte of them is plain text; then the longest user-defined one.
+  // A control token with a plain byte is not found. The match is the longest user-defined token.
   const std::vector<ByteSpan> plain = {{4, 5}};
   EXPECT_EQ(Find(matcher, "<|a|>", 0, true, plain).id, 1);
   EXPECT_EQ(Find(matcher, "<|a|>", 1, true, plain).id, 4);
   EXPECT_EQ(Find(matcher, "<|a|>", 3, true, plain).id, 4);
 }
 
-// Against the definition, tried entry by entry; some of them control tokens, of which none is found
-// with a byte in the plain parts.
+// Compares the matcher with the definition, which tries each entry at each position.
 TEST(SpecialMatcher, RandomTexts) {
   std::mt19937 random(1);
   const auto text_of = [&](size_t longest) {
@@ -74,7 +73,7 @@ TEST(SpecialMatcher, RandomTexts) {
   for (int round = 0; round < 500; ++round) {
     std::vector<std::string> texts;
     for (int32_t i = 0; i < 12; ++i) texts.push_back(text_of(round % 2 == 0 ? 6 : 14));
-    if (round % 5 == 0) {  // tokens that begin with others
+    if (round % 5 == 0) {  // each token begins with the previous one
       for (size_t i = 1; i < texts.size(); ++i) texts[i] = texts[i - 1] + texts[i].substr(0, 2);
     }
     Entries entries;
@@ -101,7 +100,7 @@ TEST(SpecialMatcher, RandomTexts) {
   }
 }
 
-// Long enough that the sums of a text's beginnings are dropped and made again.
+// The text is so long that the sums of its prefixes are dropped and computed again.
 TEST(SpecialMatcher, LongTexts) {
   const std::string longest(5000, 'a');
   const SpecialMatcher matcher(Entries{{longest, 1}, {"ab", 2}});
@@ -115,15 +114,15 @@ TEST(SpecialMatcher, LongTexts) {
     at = match.begin + match.length;
     if (match.length == 0) break;
   }
-  // Ten of the longest, "ab" after two surplus letters, nine more, and nothing.
+  // Ten of the longest token, "ab" after two surplus letters, nine more, then no match.
   ASSERT_EQ(begins.size(), 21u);
   EXPECT_EQ(begins[9], 45'000u);
   EXPECT_EQ(begins[10], 50'002u);
 }
 
-// Tokens of 16,000 equal letters, in texts that nearly are such tokens: what a place costs does not
-// grow with their length. Counted by the clock, with room for a slow machine: where each place
-// costs a token's length, this takes minutes.
+// Tokens have 16,000 equal letters, and the text nearly matches them. The cost of a position must
+// not grow with the token's length. The time limit allows for a slow machine: if each position cost
+// a token's length, the test would take minutes.
 TEST(SpecialMatcher, LongEqualTokensTakeLinearTime) {
   std::vector<std::string> texts;
   for (size_t i = 0; i < 200; ++i) texts.push_back(std::string(16'000 + i, 'a') + "b");
@@ -135,7 +134,7 @@ TEST(SpecialMatcher, LongEqualTokensTakeLinearTime) {
   const std::string text(2'000'000, 'a');
   const std::clock_t start = std::clock();
   EXPECT_EQ(Find(matcher, text, 0).length, 0u);
-  // All of a token is there, but it is what a user wrote.
+  // The text contains a whole token, but as plain text.
   const std::string whole = text + "b";
   const std::vector<ByteSpan> plain = {{0, whole.size()}};
   EXPECT_EQ(Find(matcher, whole, 0, true, plain).begin, whole.size() - 16'199);

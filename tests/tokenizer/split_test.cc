@@ -1,4 +1,4 @@
-// The places where each model's patterns cut text, determined by hand from the patterns.
+// Tests where each model's patterns cut text. The expected words were determined by hand.
 #include "tokenizer/split.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ TEST(Split, Llama3) {
             (Words{"a", " ", " b", "\n\n", " c", "!\n\n", "\td"}));
   EXPECT_EQ(Split("llama-bpe", "x \n \n y"), (Words{"x", " \n \n", " y"}));
   EXPECT_EQ(Split("llama-bpe", "\u043D\u0435\u0449\u043E \u1780\u17B6"),
-            (Words{"\u043D\u0435\u0449\u043E", " \u1780", "\u17B6"}));  // a vowel sign is no letter
+            (Words{"\u043D\u0435\u0449\u043E", " \u1780", "\u17B6"}));  // vowel signs: not letters
 }
 
 TEST(Split, Qwen2) {
@@ -44,14 +44,14 @@ TEST(Split, Qwen2) {
             (Words{"it", "'ll", " be", " ", "2", "0", "2", "4", "!\n"}));
 }
 
-// Expected: another regular expression engine's words, with the pattern that the model states.
+// Another regular expression engine gave the expected words, with the model's published pattern.
 TEST(Split, Tekken) {
   EXPECT_EQ(
       Split("tekken", "Hello camelCase HTTPServer it's 2024"),
       (Words{"Hello", " camel", "Case", " HTTPServer", " it", "'s", " ", "2", "0", "2", "4"}));
   EXPECT_EQ(Split("tekken", "a//b !?/\n c  d\n\n"),
             (Words{"a", "//", "b", " !?/\n", " c", " ", " d", "\n\n"}));
-  // A vowel sign belongs to its word; so do letters without case and modifiers.
+  // Vowel signs, letters without case and modifiers belong to a word.
   EXPECT_EQ(Split("tekken", "\u1780\u17B6 \u4E2D\u6587x \u0130\u01C5a\u02B0B"),
             (Words{"\u1780\u17B6", " \u4E2D\u6587x",
                    " \u0130\u01C5"
@@ -95,7 +95,7 @@ TEST(Split, DeepSeek3) {
 }
 
 TEST(Split, SmolLm) {
-  // Digits first: the space before one is a word, and "'s" is looked for in the rest.
+  // Digits are cut first, so the space before a digit is a word. Then "'s" is cut from the rest.
   EXPECT_EQ(Split("smollm", "in 2024's \u00BD"),
             (Words{"in", " ", "2", "0", "2", "4", "'s", " ", "\u00BD"}));
 }
@@ -119,11 +119,11 @@ TEST(Split, DeepSeekCoder) {
             (Words{"Hi", ",", " ", "\u4F60\u597D", "\u3002", "x", "  ", "\u00BD", "+", " y"}));
 }
 
-// By hand from the patterns that the models state, here and in those that follow.
+// From here on, the expected words were determined by hand from the models' published patterns.
 TEST(Split, KimiAndYoutu) {
   EXPECT_EQ(Split("kimi-k2", "Hi\u4E2D\u6587camelCase it's 20245!\n"),
             (Words{"Hi", "\u4E2D\u6587", "camel", "Case", " it's", " ", "202", "45", "!\n"}));
-  // A middle dot is of several scripts, an iteration mark is Chinese.
+  // A middle dot belongs to several scripts, an iteration mark is Chinese.
   EXPECT_EQ(Split("kimi-k2", "\u4E2D\u30FB\u6587\u3005a"),
             (Words{"\u4E2D", "\u30FB", "\u6587\u3005", "a"}));
   EXPECT_EQ(Split("gpt-4o", "Hi\u4E2D\u6587camel"), (Words{"Hi\u4E2D\u6587camel"}));
@@ -131,18 +131,18 @@ TEST(Split, KimiAndYoutu) {
             (Words{"ab", "\uAC00", "\u4E2D", "\uFF01\u2026", "\u3105", "x", " ", "1", "2", "/"}));
 }
 
-// Groups of three from the right; in superbpe words and spaces stay together.
+// Digits form groups of three from the right. In superbpe, words and spaces stay together.
 TEST(Split, GroupsOfDigitsFromTheRight) {
   EXPECT_EQ(Split("superbpe", "by the way 1234567, 12 or 123456"),
             (Words{"by the way ", "1", "234", "567", ", ", "12", " or ", "123", "456"}));
-  EXPECT_EQ(Split("superbpe", "\u216712 \u2167123"),  // a Roman numeral is no digit
+  EXPECT_EQ(Split("superbpe", "\u216712 \u2167123"),  // a Roman numeral is not a digit
             (Words{"\u216712", " ", "\u2167", "123"}));
   EXPECT_EQ(Split("tiny_aya", "n 12345.6 1234x"),
             (Words{"n", " ", "12", "345", ".", "6", " ", "123", "4", "x"}));
   EXPECT_EQ(Split("afmoe", "12345a\u4E2D1234"), (Words{"12", "345", "a", "\u4E2D", "1", "234"}));
 }
 
-// A long number takes no longer than its length.
+// The time for a long number must be linear.
 TEST(Split, ManyDigits) {
   for (const char* name : {"superbpe", "tiny_aya", "afmoe"}) {
     EXPECT_EQ(Split(name, std::string(100'000, '7')).size(), 33'334u) << name;
@@ -169,12 +169,12 @@ TEST(Split, BloomAndFalcon) {
 }
 
 TEST(Split, SpaceIsUnicodeWhiteSpace) {
-  // NEL, no-break, ideographic and other spaces are; the Mongolian vowel separator no longer is.
+  // NEL and no-break and ideographic spaces are white space, the Mongolian vowel separator is not.
   EXPECT_EQ(Split("gpt-2", "a\u00A0\u3000\u0085b"), (Words{"a", "\u00A0\u3000", "\u0085", "b"}));
   EXPECT_EQ(Split("gpt-2", "a \u180E\u180E"), (Words{"a", " \u180E\u180E"}));
 }
 
-// All names that llama.cpp knows in the summer of 2026: a row's are one pattern, under the first.
+// Every name that llama.cpp knows in the summer of 2026. The names of a row have one pattern.
 TEST(Split, KnowsTheNamesThatFilesUse) {
   size_t n = 0;
   for (const char* const row :
@@ -225,12 +225,12 @@ TEST(Split, KnowsTheNamesThatFilesUse) {
   }
   size_t n_ours = 0;
   for (const SplitRule& rule : SplitRules()) n_ours += rule.Names().size();
-  EXPECT_EQ(n, n_ours);  // none is left out above
-  // Refused, with the list of known names.
+  EXPECT_EQ(n, n_ours);  // the list above is complete
+  // These names are refused.
   for (const std::string name :
-       {// Merges on other text than bytes (gemma4 is known as a vocabulary).
+       {// These merge text, not bytes (gemma4 is known as a vocabulary).
         "gemma4", "granite-embed-multi-311m", "sarvam-moe",
-        // Families' names, in public files and logs never those of a pattern (Mistral's is tekken).
+        // No public file or log has these family names as patterns (Mistral's is tekken).
         "hy-v3", "hy_v3", "mistral", "llama", ""}) {
     EXPECT_EQ(FindSplitRule(name), nullptr) << name;
   }
@@ -242,7 +242,7 @@ TEST(Split, Chameleon) {
                    ",", " it", "'", "s"}));
 }
 
-// Letters, marks and digits of Unicode 15 and 16 are what they are, whatever PCRE2 knows.
+// Letters, marks and digits of Unicode 15 and 16 are known, even if PCRE2 does not know them.
 TEST(Split, NewerCharacters) {
   // U+1C89 and U+1C8A are Cyrillic letters of both cases, U+11F50 a digit, U+11F03 a vowel sign.
   EXPECT_EQ(Split("gpt-4o", "a\u1C89\u1C8A \U00011F50\U00011F50!"),
@@ -251,7 +251,7 @@ TEST(Split, NewerCharacters) {
   EXPECT_EQ(Split("kimi-k2", "x\U00031350\U0002EBF0y"), (Words{"x", "\U00031350\U0002EBF0", "y"}));
 }
 
-// A pattern that looks at each character of a run again would take hours here.
+// A pattern that reads each character of a run repeatedly would take hours here.
 TEST(Split, TimeIsLinear) {
   for (const SplitRule& rule : SplitRules()) {
     const Splitter splitter(rule);
@@ -269,7 +269,8 @@ TEST(Split, TimeIsLinear) {
   }
 }
 
-// Its words are pieces of a run: none may search the rest of it, which would take minutes here.
+// The words of jais-2 are parts of a run. If each word searched the rest of its run, this would
+// take minutes.
 TEST(Split, RunsOfSpacesInPowersOfTwo) {
   EXPECT_EQ(Split("jais-2", "!\n\t\t\nb   \n c     d"),
             (Words{"!\n", "\t\t\n", "b", "   \n", " c", "    ", " d"}));
@@ -279,7 +280,7 @@ TEST(Split, RunsOfSpacesInPowersOfTwo) {
   EXPECT_GT(n, size_t{1} << 15);
 }
 
-// Repeated groups take the matcher's stack for each letter.
+// Each repetition of a group takes space on the matcher's stack.
 TEST(Split, LongRunsFitTheStack) {
   for (const SplitRule& rule : SplitRules()) {
     const Splitter splitter(rule);

@@ -1,4 +1,4 @@
-// SPM vocabularies: ids worked out by hand, and against the definition of the algorithm.
+// SPM vocabularies: ids worked out by hand, or by the definition of the algorithm.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -25,7 +25,7 @@ using test::VocabSpec;
 
 TokenId ByteId(int byte) { return kFirstByte + byte; }
 
-// The vocabulary of the examples. Scores are the order in which pairs merge.
+// The vocabulary of the examples. Pairs merge in the order of the scores.
 struct SpmExample {
   VocabSpec spec = SpmSpec();
   TokenId space = spec.Add(kMark, -10);
@@ -43,7 +43,7 @@ struct SpmExample {
 TEST(Spm, MergesByScore) {
   const SpmExample x;
   const VocabFile file(x.spec);
-  // "▁hello": ll (-1), he (-2), hell (-4); lo cannot any more, ▁hell is no piece.
+  // "▁hello": ll (-1), he (-2), hell (-4). Then lo cannot merge, and ▁hell is not a piece.
   EXPECT_EQ(file->Encode("hello", kPlain), (Ids{x.space, x.hell, x.o}));
   // "▁helo": he (-2), lo (-3), ▁he (-6).
   EXPECT_EQ(file->Encode("helo", kPlain), (Ids{x.space_he, x.lo}));
@@ -112,9 +112,9 @@ TEST(Spm, Pieces) {
 
 TEST(Spm, VocabulariesThatSentencepieceWouldRefuse) {
   SpmExample x;
-  const TokenId he2 = x.spec.Add("he", -2);                         // doubled
+  const TokenId he2 = x.spec.Add("he", -2);                         // duplicate
   x.spec.Add("", -1);                                               // empty
-  x.spec.Add("l\xFF", -1);                                          // no UTF-8
+  x.spec.Add("l\xFF", -1);                                          // not UTF-8
   x.spec.Add("<unk>", 0, TokenType::kUnknown);                      // a second unknown token
   const TokenId byte2 = x.spec.Add("<0x0a>", 0, TokenType::kByte);  // a second byte token
   x.spec.Add("", 0, TokenType::kControl);
@@ -129,7 +129,7 @@ TEST(Spm, UnusedPiecesAreTakenApartAgain) {
   SpmExample x;
   x.spec.types[static_cast<size_t>(x.he)] = TokenType::kUnused;
   const VocabFile file(x.spec);
-  EXPECT_EQ(file->Encode("heo", kPlain), (Ids{x.space_he, x.o}));  // by way of he
+  EXPECT_EQ(file->Encode("heo", kPlain), (Ids{x.space_he, x.o}));  // he merges first
   EXPECT_EQ(file->Encode("lhe", kPlain), (Ids{x.space, x.l, x.h, x.e}));
 }
 
@@ -160,7 +160,7 @@ TEST(Spm, WithoutUnknownToken) {
   EXPECT_EQ(file->Encode("h\u00E4", kPlain), (Ids{x.space, x.h, ByteId(0xC3), ByteId(0xA4)}));
 }
 
-// A byte without a token is missing only for the characters that have it.
+// If a byte has no token, only characters with this byte are unknown.
 TEST(Spm, BytesOfSomeCharacters) {
   SpmExample x;
   x.spec.types[static_cast<size_t>(ByteId('\t'))] = TokenType::kNormal;
@@ -172,7 +172,7 @@ TEST(Spm, BytesOfSomeCharacters) {
   EXPECT_EQ(file->Encode("h\n\nh", kPlain), (Ids{x.space, x.h, 0, x.h}));  // one unknown token
 }
 
-// As in Phi-3, whose files do not say it.
+// Some added tokens strip white space, as in Phi-3, whose files have no key for this.
 TEST(Spm, AddedTokensThatTakeWhiteSpace) {
   for (const bool has_key : {false, true}) {
     SpmExample x;
@@ -211,8 +211,8 @@ TEST(Spm, SpaceBeforeTheFirstWord) {
   EXPECT_EQ(file->Decode({1, x.space_he}), " he");
 }
 
-// The algorithm as defined: of all neighbours that together are a piece, the pair of the highest
-// score merges, of equals the leftmost, until there is none.
+// Merges by the definition: of all neighbours that form a piece, the pair with the highest score
+// first, the leftmost of equal pairs.
 Ids ScoredByDefinition(const std::map<std::string, TokenId>& pieces, const VocabSpec& spec,
                        const std::string& text) {
   std::vector<std::string> symbols;
@@ -277,7 +277,7 @@ TEST(Spm, RandomVocabulariesAgainstTheDefinition) {
   }
 }
 
-// Long texts are given to sentencepiece in parts, cut where no piece can lie across.
+// sentencepiece gets long texts in parts. No piece can contain a place where they are cut.
 TEST(Spm, LongTextIsTheSumOfItsWords) {
   const SpmExample x;
   const VocabFile file(x.spec);
@@ -289,13 +289,13 @@ TEST(Spm, LongTextIsTheSumOfItsWords) {
     for (size_t n = 1 + random() % 12; n > 0; --n) word += "helo"[random() % 4];
     if (!text.empty()) text += ' ';
     text += word;
-    const Ids ids = file->Encode(word, kPlain);  // with the space before it
+    const Ids ids = file->Encode(word, kPlain);  // includes the space before the word
     expected.insert(expected.end(), ids.begin(), ids.end());
   }
   EXPECT_EQ(file->Encode(text, kPlain), expected);
 }
 
-// With a piece across each place to cut at; its last space may follow another one.
+// A piece contains each possible cut. Its last space may follow another space.
 TEST(Spm, LongTextIsNotCutWhereAPieceMayLie) {
   for (const auto& [part, shorter, piece] : {std::tuple("o o", "o" + kMark, "o" + kMark + "o"),
                                              {"o  ", kMark + kMark, "o" + kMark + kMark}}) {
@@ -329,7 +329,7 @@ TEST(Spm, AnyBytesComeBack) {
     for (size_t n = random() % 30; n > 0; --n) {
       text += random() % 4 ? letters[random() % letters.size()] : static_cast<char>(random());
     }
-    if (text.find(kMark) != std::string::npos) continue;  // the one character that becomes another
+    if (text.find(kMark) != std::string::npos) continue;  // the only character that is replaced
     ASSERT_EQ(file->Decode(file->Encode(text)), text);
   }
 }

@@ -10,7 +10,7 @@ namespace tokenizer {
 namespace {
 
 std::string RandomBytes(std::mt19937& random, size_t n) {
-  const std::string few = "ab\x80\xA4\xBF\xC3\xE2\xED\xF0\xF4\xFF";  // likely to be nearly right
+  const std::string few = "ab\x80\xA4\xBF\xC3\xE2\xED\xF0\xF4\xFF";  // often nearly valid
   std::string out;
   for (size_t i = 0; i < n; ++i) out += few[random() % few.size()];
   return out;
@@ -28,7 +28,7 @@ TEST(StreamDecoder, GivesTheSameTextHoweverTheBytesAreCut) {
     for (size_t at = 0; at < bytes.size();) {
       const size_t n = 1 + random() % 4;
       text += stream.Push(std::string_view(bytes).substr(at, n));
-      ASSERT_EQ(gguf::ValidUtf8Prefix(text), text.size());  // never half a character
+      ASSERT_EQ(gguf::ValidUtf8Prefix(text), text.size());  // whole characters only
       at += n;
     }
     text += stream.Finish();
@@ -48,7 +48,7 @@ TEST(StreamDecoder, ReplacesWhatIsNoCharacter) {
   StreamDecoder stream;
   EXPECT_EQ(stream.Push("\xFFx"), "\xEF\xBF\xBDx");
   EXPECT_EQ(stream.Push("\xE2\x82"), "");
-  EXPECT_EQ(stream.Push("y"), "\xEF\xBF\xBDy");  // one for the two bytes that belonged together
+  EXPECT_EQ(stream.Push("y"), "\xEF\xBF\xBDy");  // one for both bytes of a character
   EXPECT_EQ(stream.Push("\xE2\x82"), "");
   EXPECT_EQ(stream.Finish(), "\xEF\xBF\xBD");
   EXPECT_EQ(stream.Finish(), "");

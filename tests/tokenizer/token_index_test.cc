@@ -17,20 +17,20 @@ std::string RandomText(std::mt19937& random) {
   return text;
 }
 
-// Short texts of few letters, with NULs, doubled ones among them, against std::map.
+// Compares the index with std::map, for short texts with few letters, NULs and duplicates.
 TEST(TokenIndex, FindsWhatAMapFinds) {
   std::mt19937 random(1);
-  std::deque<std::string> texts;  // which leaves in place what it has
+  std::deque<std::string> texts;  // growing moves no text
   std::map<std::string, int32_t> expected;
   for (int32_t i = 0; i < 20000; ++i) {
     texts.push_back(RandomText(random));
-    expected[texts.back()] = i;  // the last one counts
+    expected[texts.back()] = i;  // the last duplicate counts
   }
   const std::vector<std::string_view> views(texts.begin(), texts.end());
   const TokenIndex index(views);
   EXPECT_FALSE(index.AllDiffer());
   for (int i = 0; i < 20000; ++i)
-    texts.push_back(RandomText(random));  // some of them are not there
+    texts.push_back(RandomText(random));  // the index lacks some of them
   const std::vector<std::string_view> wanted(texts.begin(), texts.end());
   const std::vector<int32_t> found = index.FindAll(wanted);
   ASSERT_EQ(found.size(), texts.size());
@@ -42,7 +42,7 @@ TEST(TokenIndex, FindsWhatAMapFinds) {
   }
 }
 
-// The first eight bytes of a text are kept in the table: a padding zero is no NUL.
+// The table has the first eight bytes of each text. It must distinguish padding from NUL.
 TEST(TokenIndex, TellsPaddingFromNul) {
   const std::string nul(3, '\0');
   const std::vector<std::string_view> tokens = {std::string_view(nul).substr(0, 1), nul, "a"};

@@ -1,5 +1,5 @@
-// Unigram vocabularies, in XLM-RoBERTa's form: the ids that the sentencepiece library gives with
-// the model that it trained (tests/data/make_unigram.py), and tables of characters that are broken.
+// Unigram vocabularies in XLM-RoBERTa's form. The sentencepiece library trained the model and gave
+// the expected ids (tests/data/make_unigram.py). Also tests damaged character tables.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ TEST(Unigram, GivesSentencepiecesIds) {
   EXPECT_GE(Expected().size(), 20u);
 }
 
-// Long texts go to the library in parts, cut before spaces and the ends of lines.
+// The library gets long texts in parts, cut before spaces and line ends.
 TEST(Unigram, GivesLongTextsTheirWordsIds) {
   const gguf::File file = Open();
   const auto tokenizer = Tokenizer::Create(file);
@@ -76,7 +76,7 @@ TEST(Unigram, FindsSpecialTokensAndPieces) {
   EXPECT_EQ(tokenizer->vocab().unk, 3);
 }
 
-// The message of opening the file with this table, or of reading texts with it.
+// Returns the message of opening the file with this table, or of tokenizing texts with it.
 std::string ErrorWith(const std::vector<uint8_t>& charsmap) {
   const gguf::File good = Open();
   gguf::Writer writer;
@@ -120,8 +120,8 @@ TEST(Unigram, RefusesBrokenTables) {
     n_refused += !error.empty();
   }
   EXPECT_GT(n_refused, 100u);
-  // A trie of "b" that leads back to itself, so that a walk may have any length, and one whose NUL
-  // leads out of the trie.
+  // In the first trie "b" leads back to itself, so that a walk may have any length. In the second
+  // NUL leads out of the trie.
   for (const uint32_t unit : {0x62u << 10 | 0x100 | 0x62, 0u}) {
     std::vector<uint32_t> words(513);
     words[0] = 512 * 4;
@@ -133,7 +133,7 @@ TEST(Unigram, RefusesBrokenTables) {
     table[table.size() - 2] = 'x';
     EXPECT_EQ(ErrorWith(table), broken) << unit;
   }
-  // A character that would become a text of any length.
+  // One character would become a very long text.
   std::vector<uint8_t> longer(good.begin(), good.end() - 1);
   longer.insert(longer.end(), 100, 'x');
   longer.push_back(0);

@@ -1,4 +1,4 @@
-// Vocabularies made in the tests: a GGUF file with nothing but the keys of a tokenizer, opened.
+// Vocabularies made in tests, as GGUF files that have only the keys of a tokenizer.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ inline constexpr tokenizer::EncodeOptions kPlain = {.add_special = false};
 // Stands for a space in the tokens of SPM, WordPiece and others: U+2581.
 inline const std::string kMark = "\u2581";
 
-// An open vocabulary. Throws as Tokenizer::Create.
+// An open vocabulary. Throws like Tokenizer::Create.
 class VocabFile {
  public:
   explicit VocabFile(const VocabSpec& spec) : file_(Write(spec)) {

@@ -1,4 +1,4 @@
-// Valid and invalid vocabularies of a file.
+// Tests valid and invalid vocabularies in files.
 #include "tokenizer/vocabulary.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ VocabSpec MergedBpeSpec() {
   return spec;
 }
 
-// The error of a vocabulary must name the file and `key` and say `what`.
+// The error must name the file and `key`, and contain `what`.
 void ExpectError(const VocabSpec& spec, const std::string& key, const std::string& what) {
   const std::string error = test::ErrorOf([&] { VocabFile file(spec); });
   EXPECT_TRUE(test::Has(error, "vocab.gguf"));
@@ -46,7 +46,7 @@ TEST(Vocabulary, ModelIsOneOfTheFamilies) {
   ExpectError(spec, "model", "expected a string, found no such key");
 }
 
-// Between two texts, where the file does not say.
+// If the file has no key, the pattern decides whether a separator is added between two texts.
 TEST(Vocabulary, SeparatorsFollowFromThePattern) {
   for (const auto& [name, adds] : {std::pair("roberta-bpe", true), {"gpt-2", false}}) {
     VocabSpec spec = BpeSpec(name);
@@ -63,7 +63,7 @@ TEST(Vocabulary, MissingKeys) {
   ExpectError(spec, "merges", "expected an array of strings, found no such key");
 }
 
-// A vocabulary in which one thing is changed.
+// One change to a vocabulary, and the expected error.
 struct Changed {
   const char *key, *what;
   std::function<void(VocabSpec&)> change;
@@ -121,7 +121,7 @@ TEST(Vocabulary, BytesMustBeBytes) {
   EXPECT_EQ(ByteOfToken("<0xfF>"), 255);
 }
 
-// Published files have ids of the vocabulary before it was cut: as no key, with a note.
+// Published files have ids that were valid before the vocabulary was cut. They give only a note.
 TEST(Vocabulary, PassesOverIdsThatAreNoTokens) {
   for (const std::string name : {"bos", "eos", "eot", "eom", "unknown"}) {
     for (const int64_t id : {int64_t{259}, int64_t{-2}, int64_t{1} << 40}) {
@@ -138,7 +138,7 @@ TEST(Vocabulary, PassesOverIdsThatAreNoTokens) {
   }
 }
 
-// Without scores they are equal, so the first pair of a text merges first.
+// Absent scores count as equal, so the first pair of a text merges first.
 TEST(Vocabulary, SpmWithoutScores) {
   VocabSpec spec = SpmSpec();
   for (const char* token : {"a", "b", "c", "ab", "bc"}) spec.Add(token);
@@ -158,7 +158,7 @@ TEST(Vocabulary, SuppressedAndFurtherEnds) {
   EXPECT_TRUE(vocab.IsEog(2));
 }
 
-// More tokens than rows of the embedding: tokens without text are cut off.
+// If there are more tokens than rows of the embedding, surplus tokens without text are removed.
 TEST(Vocabulary, CutsSurplusTokens) {
   VocabSpec spec = SpmSpec();
   spec.Add("<image>", 0, TokenType::kControl);
@@ -177,7 +177,7 @@ TEST(Vocabulary, CutsSurplusTokens) {
   const auto cut = Tokenizer::Create(file, 259);
   EXPECT_EQ(cut->vocab().size(), 259u);
   EXPECT_EQ(cut->Encode("<image>", {.add_special = false, .parse_special = true}).size(),
-            10u);  // bytes, after a space of three
+            10u);  // a space of three bytes, then the text's bytes
   ASSERT_EQ(cut->vocab().notes.size(), 1u);
   EXPECT_TRUE(test::Has(cut->vocab().notes[0], "the last 2 have no row"));
   const std::string error = test::ErrorOf([&] { Tokenizer::Create(file, 258); });
@@ -192,7 +192,7 @@ TEST(Vocabulary, NoSpecialId) {
   const VocabFile file(spec);
   EXPECT_EQ(file->vocab().bos, -1);
   EXPECT_EQ(file->vocab().eos, -1);
-  EXPECT_EQ(file->vocab().eog, test::Ids{2});  // by its spelling, </s>
+  EXPECT_EQ(file->vocab().eog, test::Ids{2});  // by its text, </s>
   EXPECT_TRUE(file->Encode("").empty());
 }
 
@@ -333,7 +333,7 @@ TEST(Vocabulary, EndOfGenerationOfFamilies) {
   }
 }
 
-// Gemma's </s> is a tag of HTML; a word in brackets is text.
+// Gemma's </s> is an HTML tag. A word in brackets is text.
 TEST(Vocabulary, EndMarkersThatMayBeText) {
   VocabSpec spec = MergedBpeSpec();
   const TokenId tag = spec.Add("</s>", 0, TokenType::kUserDefined);

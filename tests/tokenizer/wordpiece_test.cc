@@ -1,4 +1,4 @@
-// "bert" vocabularies: ids worked out by hand, and golden ones where the shared folder exists.
+// "bert" vocabularies: ids worked out by hand, and golden ids if the shared folder exists.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -49,8 +49,8 @@ TEST(WordPiece, TakesTheLongestTokensOfEachWord) {
   EXPECT_EQ(Encoded(file, "singing"), (Ids{x.sing, x.ing}));
   EXPECT_EQ(Encoded(file, "sing ser"), (Ids{x.sing, x.s, x.er}));
   EXPECT_EQ(Encoded(file, "singi, s"), (Ids{x.sing, x.i, x.comma, x.s}));
-  EXPECT_EQ(Encoded(file, "ing s"), (Ids{x.unk, x.s}));       // no token begins a word so
-  EXPECT_EQ(Encoded(file, "singings s"), (Ids{x.unk, x.s}));  // nor continues one
+  EXPECT_EQ(Encoded(file, "ing s"), (Ids{x.unk, x.s}));       // no token begins a word like this
+  EXPECT_EQ(Encoded(file, "singings s"), (Ids{x.unk, x.s}));  // no token continues a word with s
   EXPECT_EQ(Encoded(file, "s\u4E2Ds+\u00A0\t\u3000s"), (Ids{x.s, x.han, x.s, x.plus, x.s}));
   EXPECT_EQ(Encoded(file, " \n"), Ids{});
   EXPECT_EQ(file->Encode(""), (Ids{x.cls, x.sep}));
@@ -103,8 +103,8 @@ TEST(WordPiece, EqualsTheGoldenIds) {
     set("tokenizer.ggml.normalizer.strip_accents", "strip");
     const auto tokenizer = Tokenizer::Create(file);
     for (const auto& entry : item.second["cases"]) {
-      // The golden engine drops the vowel signs of Hindi and the like, and of Hangul all but the
-      // first letter of a syllable, and takes long words; BERT's own tokenizer does not.
+      // Unlike BERT's own tokenizer, the golden engine accepts long words, drops vowel signs of
+      // Indic scripts, and keeps only the first letter of a Hangul syllable.
       const auto text = entry[0].get<std::string>();
       bool differs = text.size() > 100 && text.find(' ') == std::string::npos;
       for (const auto& [c, bytes] : gguf::Characters(text)) {
