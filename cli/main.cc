@@ -57,7 +57,7 @@ void PrepareStack() {
   GrowStack();
 }
 
-// Everything in main but its end.
+// Runs the program, and turns every exception into a message and an exit status.
 int Guarded(int argc, char** argv) {
   try {
     PrepareStack();

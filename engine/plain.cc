@@ -180,17 +180,17 @@ Rows PlainModel::Forward(std::span<const TokenId> ids) {
 // Each token makes a query, a key and a value. Keys and values stay in the cache, for the tokens
 // that follow. From and to [tokens][256].
 Rows PlainModel::Attention(const LayerPlan& plan, const LayerWeights& w, const Rows& in) {
-  const size_t dim = plan.key_length;                // head_dim, 32
+  const size_t head_dim = plan.key_length;           // 32
   const size_t first_position = keys_[layer_].rows;  // the first of these tokens' position
   Rows q = MatMul("attn_q", w.attn_q, in);           // [tokens][8 heads][32]
   Rows k = MatMul("attn_k", w.attn_k, in);           // [tokens][4 heads][32]
   const Rows v = MatMul("attn_v", w.attn_v, in);     // [tokens][4 heads][32]
   if (w.attn_q_norm != nullptr) {                    // Qwen3 (Dehghani et al. 2023)
-    q = RmsNorm("attn_q_norm", q, dim, w.attn_q_norm);
-    k = RmsNorm("attn_k_norm", k, dim, w.attn_k_norm);
+    q = RmsNorm("attn_q_norm", q, head_dim, w.attn_q_norm);
+    k = RmsNorm("attn_k_norm", k, head_dim, w.attn_k_norm);
   }
-  q = Rope("attn_q_rope", q, dim, first_position);
-  k = Rope("attn_k_rope", k, dim, first_position);
+  q = Rope("attn_q_rope", q, head_dim, first_position);
+  k = Rope("attn_k_rope", k, head_dim, first_position);
   Append(keys_[layer_], k);
   Append(values_[layer_], v);
   return MatMul("attn_output", w.attn_output, AttendHeads(plan, q));
@@ -201,25 +201,25 @@ Rows PlainModel::Attention(const LayerPlan& plan, const LayerWeights& w, const R
 // own part of the vectors; several query heads share keys and values (grouped queries, Ainslie et
 // al. 2023). From and to [tokens][8 heads][32].
 Rows PlainModel::AttendHeads(const LayerPlan& plan, const Rows& q) const {
-  const size_t dim = plan.key_length, n_heads = plan.n_heads;   // 32, 8
-  const size_t group = n_heads / plan.n_kv_heads;               // 2
-  const Rows &keys = keys_[layer_], &values = values_[layer_];  // [positions][4 heads][32]
+  const size_t head_dim = plan.key_length, n_heads = plan.n_heads;  // 32, 8
+  const size_t group = n_heads / plan.n_kv_heads;                   // 2
+  const Rows &keys = keys_[layer_], &values = values_[layer_];      // [positions][4 heads][32]
   // A row for each token and head, a column for each position; later positions than the token's
   // stay 0.
   Rows scores(q.rows * n_heads, keys.rows), probabilities = scores;
-  Rows mean(q.rows, n_heads * dim);
+  Rows mean(q.rows, n_heads * head_dim);
   for (size_t t = 0; t < q.rows; ++t) {
     const size_t n_seen = keys.rows - q.rows + t + 1;  // the token itself and all before it
     for (size_t head = 0; head < n_heads; ++head) {
       const size_t row = t * n_heads + head;
       // Where the head's numbers begin in a query, and in a key or value.
-      const size_t q_begin = head * dim, kv_begin = head / group * dim;
+      const size_t q_begin = head * head_dim, kv_begin = head / group * head_dim;
       for (size_t p = 0; p < n_seen; ++p) {
-        scores[row][p] = Dot(q[t] + q_begin, keys[p] + kv_begin, dim) / std::sqrt(dim);
+        scores[row][p] = Dot(q[t] + q_begin, keys[p] + kv_begin, head_dim) / std::sqrt(head_dim);
       }
       Softmax(scores[row], n_seen, probabilities[row]);
       for (size_t p = 0; p < n_seen; ++p) {
-        for (size_t i = 0; i < dim; ++i) {
+        for (size_t i = 0; i < head_dim; ++i) {
           mean[t][q_begin + i] += probabilities[row][p] * values[p][kv_begin + i];
         }
       }
@@ -257,7 +257,8 @@ std::vector<TokenId> PlainModel::Continue(std::vector<TokenId> ids, size_t n) {
 
 namespace {
 
-// Why this code cannot run the model: the end of a sentence that begins with "it". Empty if it can.
+// Why this code cannot run the model: the end of a sentence that begins with "this model". Empty if
+// it can.
 std::string Unsupported(const Model& model) {
   const Config& config = model.config;
   const Weights& weights = model.weights;

@@ -78,7 +78,7 @@ constexpr SplitRule kRules[] = {
     {{"seed-coder"},
      {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)"
       R"( ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+)"}},
-    // First single digits, then as GPT-2.
+    // Splits off single digits, then splits the rest like GPT-2.
     {{"smollm", "starcoder", "refact", "command-r", "minerva-7b", "exaone", "codeshell", "mellum2"},
      {R"(\p{N})", kGpt2}},
     // Words also end before an upper-case letter that follows a lower-case one; single digits; a
@@ -147,7 +147,7 @@ constexpr SplitRule kRules[] = {
      {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)"
       R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s{512}(?!\S)|\s{256}(?!\S)|\s{128}(?!\S)|)"
       R"(\s{64}(?!\S)|\s{32}(?!\S)|\s{16}(?!\S)|\s{8}(?!\S)|\s{4}(?!\S)|\s{1,2}(?!\S)|\s)"}},
-    // First punctuation with the grave accent, then as GPT-2, then three digits.
+    // Splits off punctuation, with the grave accent; then splits like GPT-2; then digits in threes.
     {{"falcon"}, {R"([\p{P}$+<=>^~|`]+)", kGpt2, R"([0-9][0-9][0-9])"}},
     {{"bloom", "poro-chat", "gpt3-finnish"}, {kBloom}},
     {{"viking"}, {kBloom, R"(\p{N})"}},

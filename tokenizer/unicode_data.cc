@@ -663,7 +663,7 @@ const std::string_view kLowerCase =
     "10594-10595:105BB 10C80-10CB2:10CC0 10D50-10D65:10D70 118A0-118BF:118C0 16E40-16E5F:16E60 "
     "16EA0-16EB8:16EBB 1E900-1E921:1E922 ";
 
-// Likewise; some have several characters.
+// The upper case of characters, as above; several characters are joined by commas.
 const std::string_view kUpperCase =
     "61-7A:41 B5:39C DF:53,53 E0-F6:C0 F8-FE:D8 FF:178 101-12F/2:100 131:49 133-137/2:132 "
     "13A-148/2:139 149:2BC,4E 14B-177/2:14A 17A-17E/2:179 17F:53 180:243 183-185/2:182 188:187 "

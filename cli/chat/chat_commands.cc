@@ -183,12 +183,12 @@ void Conversation::Regenerate(const std::string&) {
   }
   if (chat_->Messages().size() > n_left) return;
   restore();
-  Note("(the answer before stays)");
+  Note("(the earlier answer stays)");
 }
 
 void Conversation::Undo(const std::string& argument) {
   const size_t n = argument.empty() ? 1 : gguf::NumberIn<size_t>(argument).value_or(0);
-  if (n == 0) throw engine::Error("/undo ", argument, ": expected a number of questions");
+  if (n == 0) throw engine::Error("/undo ", argument, ": expected how many questions to take back");
   std::vector<std::string> questions;
   while (questions.size() < n) {
     const std::optional<std::string> question = chat_->Undo();
@@ -332,7 +332,7 @@ void Conversation::Think(const std::string& argument) {
     chat_->SetThinkingBudget(*budget);
     ready_->form.thinking_budget = *budget;
     ready_->setup.flags["--reasoning-budget"] = {level};
-    return Note(*budget < 0 ? "(thinking: as long as it takes)"
+    return Note(*budget < 0 ? "(thinking: without a limit)"
                             : "(thinking: at most " +
                                   Counted(static_cast<size_t>(*budget), "token") + " of it)");
   }

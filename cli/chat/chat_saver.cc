@@ -50,7 +50,7 @@ void ChatSaver::Save(const SavedChat& chat) {
     std::filesystem::remove(path() + kSessionSuffix, ignored);
     return;
   }
-  // A file that the user chose becomes empty, but is not created empty.
+  // An empty chat empties a file that the user chose and that exists; it creates none.
   if (is_empty && !std::filesystem::exists(path(), ignored)) return;
   try {
     const auto private_files = is_kept_ ? std::make_optional<PrivateFiles>() : std::nullopt;

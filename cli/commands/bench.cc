@@ -306,7 +306,8 @@ class Bench {
     return options_.against.empty() ? 5 : 1;
   }
 
-  // "3 of 12: pp512, 2 threads, 0:40 left": once it is known how long this machine takes.
+  // For example "3 of 12: pp512, 2 threads, 0:40 left". The time is missing before the first
+  // repetition is measured, and with --against.
   std::string Position(const BenchResult& result) const {
     const double share = static_cast<double>(result.samples.size()) / Repetitions();
     double done = std::min(share, 1.0) * EffortOf(result.test), all = 0;

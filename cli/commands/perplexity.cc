@@ -33,15 +33,17 @@ struct PerplexityOptions {
 void CheckUsage(const PerplexityOptions& options) {
   if (options.kl.empty()) {
     if (options.file.empty())
-      throw UsageError("-f: expected a text; or --kl with a file of --save-logits");
+      throw UsageError("-f: expected a text, or --kl with a file that --save-logits wrote");
     return;
   }
   // The base contains the text and its windows.
-  if (!options.file.empty()) throw UsageError("-f: the text is in the file of --kl");
+  if (!options.file.empty())
+    throw UsageError("-f: not together with --kl, whose file has the text");
   if (options.model.context != engine::kDefaultContext)
-    throw UsageError("-c: the windows are in the file of --kl");
+    throw UsageError("-c: not together with --kl, whose file has the windows");
   if (!options.save.empty()) throw UsageError("--save-logits: not together with --kl");
-  if (options.most_windows != 0) throw UsageError("--chunks: the windows are in the file of --kl");
+  if (options.most_windows != 0)
+    throw UsageError("--chunks: not together with --kl, whose file has the windows");
 }
 
 int Perplexity(const PerplexityOptions& options) {

@@ -93,7 +93,7 @@ void CheckImportance(const std::vector<PlannedTensor>& plan,
   };
   if (importance == nullptr || std::ranges::any_of(plan, has_columns)) return;
   gguf::Fail(importance->path(),
-             "expected the importance of this model's matrices, found that of others");
+             "expected the importance of this model's matrices, found another model's");
 }
 
 // NVFP4 stores a factor per matrix in a tensor of its own; empty if no factor is written.

@@ -103,7 +103,7 @@ RunRequest RequestReader::Read(const JsonView& json, const std::string& name) {
     request.messages = tokenizer::ReadMessages(value);
     const std::string last = request.messages.empty() ? "" : request.messages.back().role;
     if (last != "user" && last != "tool")
-      throw engine::Error("expected a question in the end, found ",
+      throw engine::Error("expected a question at the end, found ",
                           last.empty() ? "nothing" : "a message by " + gguf::Quoted(last));
   };
   bool has_prompt = json.IsString(), wants = request.n_likeliest.has_value();

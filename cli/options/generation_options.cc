@@ -216,8 +216,8 @@ void GenerationOptions::AddDraftFlags(Command& command) {
   command.Add("--draft-max N", draft_max, {1, engine::kMaxDrafts},
               "With --draft auto, guess at most N tokens (default: 15)");
   draft_flag_ = &command.Add("--model-draft MODEL", draft_model,
-                             "Also -md: a small model with the same vocabulary, or the model's "
-                             "assistant, that guesses as well");
+                             "Also -md: a small model that also guesses: one with the same "
+                             "vocabulary, or the model's assistant");
 }
 
 std::optional<engine::Model> GenerationOptions::LoadDraftModel(const ModelOptions& main) const {

@@ -100,7 +100,7 @@ std::vector<tokenizer::TokenId> ParseIds(const std::string& text) {
     const auto [rest, error] = std::from_chars(text.data() + at, end, id);
     if (error != std::errc() ||
         (rest != end && kSeparators.find(*rest) == std::string_view::npos)) {
-      throw UsageError("--ids: expected numbers with spaces between, found '", text.substr(at, 20),
+      throw UsageError("--ids: expected numbers separated by spaces, found '", text.substr(at, 20),
                        "'");
     }
     ids.push_back(id);

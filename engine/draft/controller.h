@@ -19,7 +19,7 @@ namespace engine {
 class PassCosts {
  public:
   void Tell(size_t n_tokens, double seconds);
-  // n_tokens: 1 to kMaxDecodeTokens.
+  // The estimated seconds of a pass of n_tokens tokens, 1 to kMaxDecodeTokens.
   double Of(size_t n_tokens) const;
   // Whether a pass of this size was measured recently.
   bool IsFresh(size_t n_tokens) const { return by_size_[n_tokens].weight >= 1; }

@@ -25,7 +25,7 @@ struct Scratch {
 
   size_t max_tokens;
   float* x;            // [tokens][embedding_length] the residual stream
-  float* normed;       // [tokens][embedding_length] x after RMSNorm
+  float* normed;       // [tokens][embedding_length] x after a norm
   float* temp;         // temporary rows of a mixer or network: fused outputs, gates, latent vectors
   float* q;            // [tokens][n_heads][key_length]
   float* k;            // [tokens][n_kv_heads][key_length]
@@ -45,7 +45,8 @@ struct Scratch {
   float* per_layer_rows;  // [tokens][n_layers][per_layer_length] rows of per_layer_token_embd
   float* streams;         // [n_residual_streams][tokens][embedding_length]
   float* stream_coefs;    // [tokens][n_residual_streams], then [tokens][n_residual_streams^2]
-  float* rope_cos;        // [ropes][tokens][n_dims / 2]
+  // RoPE:
+  float* rope_cos;  // [ropes][tokens][n_dims / 2]
   float* rope_sin;
   // Experts:
   float* router;          // [tokens][n_experts]

@@ -166,9 +166,9 @@ TokenId Sampler::Sample(std::span<const float> logits, std::span<const uint64_t>
   has_met_broken_ |= candidates_.DropBroken();  // no step can compare NaN or infinity
   candidates_.AddBiases(biases_);
   if (candidates_.size() == 0) {
-    throw Error(allowed.empty()
-                    ? "the model's logits are not numbers: its weights are broken"
-                    : "no token that the grammar allows is left: biases, or broken weights");
+    throw Error(allowed.empty() ? "the model's logits are not numbers: its weights are broken"
+                                : "no token that the grammar allows is left: biases exclude them, "
+                                  "or the model's weights are broken");
   }
   for (const SamplerStep step : options_.steps.value) {
     if (IsUsed(step)) Apply(step, text);

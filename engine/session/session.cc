@@ -307,11 +307,11 @@ void Session::LogitsFrom(size_t row, size_t n, std::span<const uint64_t> allowed
 }
 
 void Session::Decode(std::span<const TokenId> tokens, const WantedLogits& wanted) {
-  const bool is_few = ShouldComputeOnlyAllowed(model_, wanted.allowed);
-  if (is_few && !scratch_) DropDrafts();  // LogitsOfAllowed() needs the last pass's buffers
+  const bool only_allowed = ShouldComputeOnlyAllowed(model_, wanted.allowed);
+  if (only_allowed && !scratch_) DropDrafts();  // LogitsOfAllowed() needs the last pass's buffers
   const size_t n_ahead = speculation_ ? AcceptDrafts(tokens) : 0;
   tokens = tokens.subspan(n_ahead);
-  if (is_few && n_ahead > 0 && tokens.empty()) {
+  if (only_allowed && n_ahead > 0 && tokens.empty()) {
     pool_->Run([&] {
       LogitsOfAllowed(model_, computed_.row, wanted.allowed, *scratch_, *pool_, RowOfLogits());
     });
@@ -346,10 +346,10 @@ void Session::RunWithDrafts(size_t n_known, const WantedLogits& wanted) {
   // Drafts need all logits, which cost too much if only few are wanted and all take a quarter of a
   // pass or more.
   const WeightView& output = model_.weights.output;
-  const bool is_few = !wanted.all && ShouldComputeOnlyAllowed(model_, wanted.allowed);
+  const bool only_allowed = !wanted.all && ShouldComputeOnlyAllowed(model_, wanted.allowed);
   const bool is_expensive = 4 * output.rows * output.row_bytes() > model_.BytesPerToken();
   const size_t room =
-      is_few && is_expensive ? 0 : std::min(most - n_known, state_.capacity() - position());
+      only_allowed && is_expensive ? 0 : std::min(most - n_known, state_.capacity() - position());
   std::span<const TokenId> drafts;
   try {
     drafts = speculation_->Propose(tokens_, room, n_known);
@@ -363,7 +363,7 @@ void Session::RunWithDrafts(size_t n_known, const WantedLogits& wanted) {
   if (!drafts.empty()) state_.ExpectUndo();
   const SequenceSlice text = SliceFrom(pass_begin_, /*batch_end=*/last_pass_tokens_.size());
   computed_.row = n_known - 1;
-  ChooseLogits(is_few && drafts.empty(), computed_.row, wanted.allowed);
+  ChooseLogits(only_allowed && drafts.empty(), computed_.row, wanted.allowed);
   const Stopwatch watch;
   RunPass(last_pass_tokens_.size(), /*is_prompt=*/false, [&] {
     Forward(model_, last_pass_tokens_, {&text, 1}, s, *pool_, trace_);

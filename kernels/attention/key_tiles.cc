@@ -1,10 +1,10 @@
 // Attention of a query tile, see query_tile.h.
 //
 // A query tile (some tokens, with the query heads that share a key-value head) is multiplied with
-// one tile of keys after the other. Between the two products, scores = q . k and means = weights .
-// v (float_products-inl.h in floats, integer_products-inl.h in integers), scores become attention
-// weights: 2^(score - maximum of the tile), since log2 e is in the scale of scores. Earlier sums
-// and new ones are scaled to the larger of their maximums (Dao et al. 2022).
+// one tile of keys after the other. Between the two products, scores = q . k and
+// means = weights . v (float_products-inl.h in floats, integer_products-inl.h in integers), scores
+// become attention weights: 2^(score - maximum of the tile), since log2 e is in the scale of
+// scores. Earlier sums and new ones are scaled to the larger of their maximums (Dao et al. 2022).
 //
 // Tiles are aligned to positions, and attention weights of keys that a query does not see are
 // zeros. So a query's sums do not depend on the other queries, except in integer products of a

@@ -22,8 +22,8 @@ constexpr size_t kPrefetchBytes = 2048;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-// Numbers are multiples of scale, residuals of scale / kResidualUnits: a residual is at most scale
-// / 2.
+// Numbers are multiples of scale, residuals of scale / kResidualUnits: a residual is at most half
+// of scale.
 constexpr float kResidualUnits = 254;
 
 template <bool kResiduals>
@@ -46,7 +46,7 @@ HWY_INLINE void QuantizeBlocks(const float* HWY_RESTRICT x, size_t n, const Roun
     const float scale = std::isfinite(max_abs) ? max_abs / 127.0f : kNaN;
     out.scales[block] = scale;
     if constexpr (kResiduals) residuals.scales[block] = scale / kResidualUnits;
-    // Below the smallest normal number the quotient would overflow, and the block becomes zero.
+    // Below 3.7e-37 the quotient would overflow. With some margin, such a block becomes zero.
     const auto inverse = hn::Set(df, max_abs >= 1.2e-36f ? 127.0f / max_abs : 0.0f);
     for (size_t half = 0; half < 2; ++half) {
       auto sum = hn::Zero(di32), residual_sum = hn::Zero(di32);

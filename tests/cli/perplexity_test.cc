@@ -256,10 +256,10 @@ TEST_F(Divergence, WrongUsage) {
   };
   wrong({}, "-f: expected a text");
   wrong({"--kl-divergence-base", "x"}, "--kl FILE compares with them");
-  wrong({"--kl", base_, "-f", text_path_}, "-f: the text is in the file of --kl");
-  wrong({"--kl", base_, "-c", "8"}, "-c: the windows are in the file of --kl");
+  wrong({"--kl", base_, "-f", text_path_}, "-f: not together with --kl, whose file has the text");
+  wrong({"--kl", base_, "-c", "8"}, "-c: not together with --kl, whose file has the windows");
   wrong({"--kl", base_, "--save-logits", "x"}, "--save-logits: not together with --kl");
-  wrong({"--kl", base_, "--chunks", "1"}, "--chunks: the windows");
+  wrong({"--kl", base_, "--chunks", "1"}, "--chunks: not together with --kl");
   wrong({"-f", text_path_, "-f", text_path_}, "-f: expected once, found 2 times");
 }
 

@@ -141,10 +141,10 @@ TEST_F(RunRequest, NamesTheFieldThatIsWrong) {
   expect(with(R"("logprobs": "yes")"), "logprobs: expected a whole number");
   expect(with(R"("messages": [{"role": "user", "content": "x"}])"),
          "prompt and messages: expected one of them");
-  expect(R"({"messages": []})", "messages: expected a question in the end, found nothing");
+  expect(R"({"messages": []})", "messages: expected a question at the end, found nothing");
   expect(
       R"({"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]})",
-      "messages: expected a question in the end, found a message by \"assistant\"");
+      "messages: expected a question at the end, found a message by \"assistant\"");
   expect(
       R"({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})",
       "messages: content: expected parts {\"type\": \"text\", \"text\": ...}, found \"image_url\"");

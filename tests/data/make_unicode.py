@@ -132,7 +132,7 @@ write_runs("kPunctuation", "Characters that are words alone for BERT.",
            [i for i in CHARACTERS if len(words.pre_tokenize_str(f"a{chr(i)}a")) == 3])
 write("kLowerCase", "FIRST[-LAST][/STRIDE]:CASE, as far from FIRST as LAST's is from LAST.",
       cases(normalizers.Lowercase().normalize_str))
-write("kUpperCase", "Likewise; some have several characters.", cases(str.upper))
+write("kUpperCase", "The upper case of characters, as above; several characters are joined by commas.", cases(str.upper))
 write("kNewerCharacters", "Characters that Unicode 14 has not, and an older one of the same class and length.",
       newer())
 print("}  // namespace tokenizer")

@@ -205,7 +205,7 @@ TEST(Chat, SeveralAnswersAreTakenBack) {
   EXPECT_TRUE(Has(run.err, "(taken back: Three; Two)"));
   EXPECT_TRUE(Has(run.err, "(taken back: One)"));
   EXPECT_TRUE(Has(run.err, "(nothing to take back)"));
-  ExpectError(Chat("/undo x\n"), 1, "expected a number of questions");
+  ExpectError(Chat("/undo x\n"), 1, "expected how many questions to take back");
 }
 
 TEST(Chat, SettingsChange) {

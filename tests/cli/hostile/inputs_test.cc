@@ -78,7 +78,7 @@ TEST_F(Inputs, AreNeverOutputs) {
   EXPECT_GT(n_pairs, 20u);
 }
 
-// With valid files: each of these was once overwritten.
+// With valid files, which a command without the check would overwrite.
 TEST_F(Inputs, ThatWereWrittenOver) {
   const std::string baseline = dir_.Path("baseline");
   ASSERT_EQ(
