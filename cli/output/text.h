@@ -77,7 +77,7 @@ struct TableColumn {
 // A table whose rows may be written one by one.
 class Table {
  public:
-  // kPlain has two spaces between columns; kMarkdown is aligned, too, and escapes "|" in cells.
+  // kPlain has two spaces between columns. kMarkdown has aligned columns and escapes "|" in cells.
   enum class Style { kPlain, kMarkdown };
   Table(Style style, std::vector<TableColumn> columns);
   std::string Head() const;

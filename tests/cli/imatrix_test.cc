@@ -105,7 +105,7 @@ TEST(Imatrix, MakesWhatCountsMoreExact) {
   const Finished none = Pronk(
       {"quantize", kDefault, dir.Path("out"), "IQ2_XXS", "--imatrix", importance, "--dry-run"});
   EXPECT_FALSE(Has(none.err, "helps much"));
-  // The model's own matrix is used, too, if no matrix changes.
+  // If no matrix changes, the model's own matrix is used.
   const Finished same = Done(
       Pronk({"quantize", kDefault, dir.Path("out"), "Q8_0", "--imatrix", importance, "--dry-run"}));
   ExpectError(

@@ -252,8 +252,8 @@ TEST(JinjaLimits, Memory) {
       "{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
       kTooMuch);
   ExpectRefused("{{ range(100001) }}", "range too big");
-  // Memory is counted when it is allocated. But a growing list briefly has its old memory, too, and
-  // the new memory is twice as large.
+  // Memory is counted when it is allocated. But a growing list briefly keeps its old memory beside
+  // the new memory, which is twice as large.
   EXPECT_LT(test::CountAllocations().peak - before, size_t{3 * 128} << 20);
 }
 

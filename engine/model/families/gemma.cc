@@ -115,7 +115,7 @@ std::vector<size_t> Gemma4Layers(const Keys& keys, Config& config) {
   const size_t key_length = keys.Count("attention.key_length_swa", kMaxStateLength);
   const size_t value_length =
       keys.CountOr("attention.value_length_swa", key_length, kMaxStateLength);
-  // If there are experts, too, these are the widths of the dense network beside them.
+  // In layers with experts, these are the widths of the dense network beside the experts.
   const auto ffn_lengths = keys.PerLayer("feed_forward_length", n_layers, 1, kMaxLength);
   for (size_t i = 0; i < n_layers; ++i) {
     LayerPlan& layer = config.layers[i];

@@ -268,7 +268,7 @@ TEST(Chat, SpellsCallsThatItsTemplateDoesNotShow) {
       EXPECT_EQ(std::ranges::count(ids, model.tokenizer->Find(text)), 1) << text;
     return RenderChat(model, ChatForm(model), messages).text;
   };
-  // The same text in another message must remain text.
+  // This text must remain text in another message.
   const std::vector<std::byte> bytes = test::ScriptedModel({{"<|tool_call_end|>", kControl}}, lfm);
   const Model model = Model::From(gguf::File::Parse("scripted", bytes));
   const std::vector<Message> same = {{"user", "<|tool_call_start|>[g()]<|tool_call_end|>"},

@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(Iq, GridTypes,
                                          DType::kIQ3_S),
                          [](const auto& type) { return std::string(gguf::Info(type.param).name); });
 
-// Only 243 of the 256 bytes are five digits. The other bytes have values, too, the same on every
+// Only 243 of the 256 bytes are five digits. The values of the other bytes are equal on every
 // target.
 TEST(Ternary, EveryByte) {
   for (const DType dtype : {DType::kTQ1_0, DType::kTQ2_0}) {
