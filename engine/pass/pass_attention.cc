@@ -138,7 +138,7 @@ void Pass::Attend(const LayerView& layer, float* q, float* k, float* v, bool exp
   }
   RunOperation("attention", 0, [&] {
     ForEachSequence([&](const SequenceSlice& sequence, size_t first, size_t n) {
-      const kernels::KvLayer own = sequence.state.layer(caches.layer).From(sequence.slot);
+      const kernels::KvLayer own = sequence.state.layer(caches.layer).From(sequence.cache_begin);
       if (k != nullptr) {
         kernels::StoreKv(pool_, own, sequence.first_position, n, k + first * caches.key_width,
                          v + first * caches.value_width);

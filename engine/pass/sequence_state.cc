@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "kernels/attention/attention.h"
+
 namespace engine {
 namespace {
 

@@ -13,7 +13,7 @@
 
 #include "engine/model/config.h"
 #include "engine/pass/rope.h"
-#include "kernels/attention/attention.h"
+#include "kernels/attention/kv_cache.h"
 #include "kernels/matmul/matmul.h"
 
 namespace engine {
@@ -133,9 +133,9 @@ struct SequenceSlice {
   SequenceState& state;               // has the earlier positions; these tokens are added
   size_t first_position;              // the first token's position in the sequence
   size_t batch_end;                   // the index in the batch after the last token
-  // The caches' slot in which the sequence begins. Sequences may share the caches of a state that
-  // has no windows.
-  size_t slot = 0;
+  // The place in the caches where position 0 is. Sequences may share the caches of a state that has
+  // no windows.
+  size_t cache_begin = 0;
 };
 
 }  // namespace engine

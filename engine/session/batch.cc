@@ -39,7 +39,7 @@ void Session::DecodeTogether(std::span<const TextAndToken> next, Scratch& scratc
     std::copy_n(logits + i * width, width, session.logits_.get());
     session.computed_.row = 0;
     session.computed_.has_all = true;
-    session.computed_.has_few = false;
+    session.computed_.has_allowed = false;
     ++session.n_passes_;
     session.tokens_.push_back(ids[i]);
     session.state_.Extend(session.position());

@@ -8,7 +8,7 @@
 
 #include "engine/model/config.h"
 #include "engine/pass/sequence_state.h"
-#include "kernels/attention/attention.h"
+#include "kernels/attention/kv_cache.h"
 
 namespace engine {
 

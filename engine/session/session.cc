@@ -207,14 +207,14 @@ bool Session::RunBatches(std::span<const TokenId> tokens, const Progress& progre
     computed_.row = 0;
     ChooseLogits(is_last && !wanted.all, n - 1, wanted.allowed);
     if (!RunInterruptibly(progress, done, n, pass)) {
-      computed_.has_all = computed_.has_few = false;
+      computed_.has_all = computed_.has_allowed = false;
       break;
     }
     ++n_passes_;
     if (speculation_) speculation_->Observe(batch, position(), s.x);
     tokens_.insert(tokens_.end(), batch.begin(), batch.end());
     state_.Extend(position());
-    computed_.has_all = is_last && !computed_.has_few;
+    computed_.has_all = is_last && !computed_.has_allowed;
     if (position() == bookmark_at_) {
       state_.Snapshot();
       bookmark_at_ = 0;
@@ -267,7 +267,7 @@ bool Session::RunPass(size_t n, bool is_prompt, kernels::FunctionRef<void()> pas
     pool_->Run(pass);
   }
   // A pass with few logits takes less time, so PoolSize must not compare it with other passes.
-  if (is_whole && !is_prompt && !computed_.has_few)
+  if (is_whole && !is_prompt && !computed_.has_allowed)
     excess_seconds_ = pool_size_.Measured(n, watch.Seconds());
   pool_->set_size(n_threads());
   return is_whole;
@@ -290,10 +290,11 @@ size_t Session::AcceptDrafts(std::span<const TokenId> tokens) {
 }
 
 // Records whether the pass computes only the logits of `allowed` for its token `row`.
-void Session::ChooseLogits(bool may_be_few, size_t row, std::span<const uint64_t> allowed) {
-  computed_.has_few = may_be_few && trace_ == nullptr && ShouldComputeOnlyAllowed(model_, allowed);
-  computed_.few_row = row;
-  if (computed_.has_few) computed_.few_allowed.assign(allowed.begin(), allowed.end());
+void Session::ChooseLogits(bool only_allowed, size_t row, std::span<const uint64_t> allowed) {
+  computed_.has_allowed =
+      only_allowed && trace_ == nullptr && ShouldComputeOnlyAllowed(model_, allowed);
+  computed_.allowed_row = row;
+  if (computed_.has_allowed) computed_.allowed.assign(allowed.begin(), allowed.end());
 }
 
 // Computes the logits of n tokens of the last pass, from its token `row` on; the token after `row`
@@ -301,7 +302,7 @@ void Session::ChooseLogits(bool may_be_few, size_t row, std::span<const uint64_t
 // largest logits exact. If few tokens are allowed, LogitsOfAllowed() computes their logits again,
 // equally exactly: so the sampled token does not depend on whether the other logits were computed.
 void Session::LogitsFrom(size_t row, size_t n, std::span<const uint64_t> allowed) {
-  if (!computed_.has_few) Logits(model_, row, n, *scratch_, *pool_, RowOfLogits(), trace_);
+  if (!computed_.has_allowed) Logits(model_, row, n, *scratch_, *pool_, RowOfLogits(), trace_);
   if (ShouldComputeOnlyAllowed(model_, allowed))
     LogitsOfAllowed(model_, row, allowed, *scratch_, *pool_, RowOfLogits());
 }
@@ -330,10 +331,10 @@ void Session::Decode(std::span<const TokenId> tokens, const WantedLogits& wanted
 }
 
 void Session::CompleteLogits() {
-  if (!std::exchange(computed_.has_few, false)) return;
+  if (!std::exchange(computed_.has_allowed, false)) return;
   pool_->Run([&] {
-    Logits(model_, computed_.few_row, 1, scratch(), *pool_, RowOfLogits());
-    LogitsOfAllowed(model_, computed_.few_row, computed_.few_allowed, scratch(), *pool_,
+    Logits(model_, computed_.allowed_row, 1, scratch(), *pool_, RowOfLogits());
+    LogitsOfAllowed(model_, computed_.allowed_row, computed_.allowed, scratch(), *pool_,
                     RowOfLogits());
   });
   computed_.has_all = true;
@@ -374,8 +375,8 @@ void Session::RunWithDrafts(size_t n_known, const WantedLogits& wanted) {
   speculation_->Observe(last_pass_tokens_, pass_begin_, s.x);
   speculation_->RecordPass(last_pass_tokens_.size(),
                            watch.Seconds() - excess_seconds_ + std::exchange(undo_seconds_, 0),
-                           !computed_.has_few);
-  computed_.has_all = !computed_.has_few;
+                           !computed_.has_allowed);
+  computed_.has_all = !computed_.has_allowed;
 }
 
 // Drops tokens that were read ahead but did not become the text.

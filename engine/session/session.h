@@ -128,7 +128,7 @@ class Session {
   // Frees the buffers of passes. The next pass of this session alone allocates them again.
   void ReleaseScratch() {
     scratch_.reset();
-    computed_.has_few = false;
+    computed_.has_allowed = false;
   }
 
   // The logits of the last token, [vocabulary], without the embedding's padding rows.
@@ -173,11 +173,11 @@ class Session {
   struct LogitsState {
     size_t row = 0;        // the last token's row of logits_
     bool has_all = false;  // all logits of the row belong to the text so far
-    // Only some logits are computed: for token few_row of the last pass, the logits of the ids that
-    // were allowed then (few_allowed, as bits).
-    bool has_few = false;
-    size_t few_row = 0;
-    std::vector<uint64_t> few_allowed;
+    // Only some logits are computed: for token allowed_row of the last pass, the logits of the ids
+    // that were allowed then, as bits.
+    bool has_allowed = false;
+    size_t allowed_row = 0;
+    std::vector<uint64_t> allowed;
   };
 
   Scratch& scratch();
@@ -194,7 +194,7 @@ class Session {
                const kernels::FunctionRef<bool()>* keep_going = nullptr);
   size_t AcceptDrafts(std::span<const tokenizer::TokenId> tokens);
   void RunWithDrafts(size_t n_known, const WantedLogits& wanted);
-  void ChooseLogits(bool may_be_few, size_t row, std::span<const uint64_t> allowed);
+  void ChooseLogits(bool only_allowed, size_t row, std::span<const uint64_t> allowed);
   void LogitsFrom(size_t row, size_t n, std::span<const uint64_t> allowed);
   float* RowOfLogits() { return logits_.get() + computed_.row * model_.config.vocab_size; }
   void DropDrafts();

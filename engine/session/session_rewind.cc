@@ -63,7 +63,7 @@ void Session::Restore(std::span<const TokenId> tokens, std::span<const float> lo
   std::ranges::copy(logits, logits_.get());
   computed_.row = 0;
   computed_.has_all = !logits.empty();
-  computed_.has_few = false;
+  computed_.has_allowed = false;
   bookmarks_.clear();
   if (speculation_) speculation_->Truncate(0);
   state_.Restore(tokens_.size());
@@ -92,7 +92,7 @@ size_t Session::Rewind(size_t position) {
   if (speculation_) speculation_->Truncate(tokens_.size());
   while (!bookmarks_.empty() && bookmarks_.back().position > tokens_.size()) bookmarks_.pop_back();
   computed_.has_all = !bookmarks_.empty() && bookmarks_.back().position == tokens_.size();
-  computed_.has_few = false;
+  computed_.has_allowed = false;
   computed_.row = 0;
   if (computed_.has_all) std::ranges::copy(bookmarks_.back().logits, logits_.get());
   return tokens_.size();

@@ -1,7 +1,6 @@
-// Attention over the key-value cache, see attention.h: storing keys and values, and how threads
-// divide the work. Queries are divided into query tiles (key_tiles.cc). With up to 16 tokens, keys
-// are also divided into spans of 512, which threads share and whose results are added up. Here 8
-// query heads share 4 key-value heads:
+// How threads divide the work of attention. Queries are divided into query tiles (key_tiles.cc).
+// With up to 16 tokens, keys are also divided into spans of 512, which threads share and whose
+// results are added up. Here 8 query heads share 4 key-value heads:
 //
 //   query heads              0    1    2    3    ...       keys of the key-value head
 //   key-value heads        |    0    |    1    | ...     | 0 ... 511 | 512 ... 1023 | ...
@@ -19,55 +18,11 @@
 #include <cmath>
 #include <span>
 
-#include "gguf/blocks.h"
 #include "kernels/attention/query_tile.h"
-#include "kernels/attention/round_to_q4.h"
-#include "kernels/half.h"
 #include "kernels/matmul/matmul.h"
-#include "kernels/ops/ops.h"
-#include "kernels/ops/rounding.h"
 
 namespace kernels {
 namespace {
-
-// Tokens that a thread stores at a time. Fewer do not pay for a barrier.
-constexpr size_t kStoredTokens = 8;
-
-// Rounds like QuantizeActivations, but stores the scales in f16.
-void StoreQ8(const float* x, size_t n, std::byte* out) {
-  auto* block = reinterpret_cast<gguf::BlockQ8_0*>(out);
-  for (size_t i = 0; i < n; i += 32, ++block) {
-    std::array<float, 32> padded{};
-    std::copy_n(x + i, std::min<size_t>(32, n - i), padded.data());
-    float scale;
-    std::array<int16_t, 2> sums;
-    QuantizeActivations(padded.data(), 32, block->qs, &scale, sums.data());
-    block->d = F32ToF16(scale);
-  }
-}
-
-void StoreQ4(const float* x, size_t n, std::byte* out) {
-  auto* block = reinterpret_cast<gguf::BlockQ4_0*>(out);
-  for (size_t i = 0; i < n; i += 32, ++block) {
-    std::array<float, 32> padded{};
-    std::copy_n(x + i, std::min<size_t>(32, n - i), padded.data());
-    RoundToQ4(padded.data(), *block);
-  }
-}
-
-void Store(KvType type, const float* x, size_t n, std::byte* out) {
-  switch (type) {
-    case KvType::kF32:
-      std::copy_n(x, n, reinterpret_cast<float*>(out));
-      return;
-    case KvType::kF16:
-      return RoundToF16(x, n, reinterpret_cast<uint16_t*>(out));
-    case KvType::kQ8_0:
-      return StoreQ8(x, n, out);
-    case KvType::kQ4_0:
-      return StoreQ4(x, n, out);
-  }
-}
 
 // The arguments of Attend(). Query number t * n_heads + h is head h of token t.
 struct Queries {
@@ -77,7 +32,7 @@ struct Queries {
   TokenRows<float> out;
   size_t n_heads;
   size_t n_tokens;
-  size_t first_pos;
+  size_t first_position;
   size_t end;  // positions of the text so far
 };
 
@@ -129,7 +84,7 @@ QueryTile TileAt(const Queries& all, const QueryTilePosition& at) {
       .out_stride = all.out.stride,
       .n_tokens = at.n_tokens,
       .n_heads = at.n_heads,
-      .first_pos = all.first_pos + at.token,
+      .first_position = all.first_position + at.token,
       .end = all.end,
       .params = all.params.From(at.head),
   };
@@ -162,10 +117,10 @@ struct SmallBatch {
 
   size_t n_queries() const { return all.n_tokens * all.n_heads; }
   size_t FirstSpan(size_t token) const {
-    return FirstVisible(all.first_pos + token, all.params.window) / span_keys;
+    return FirstVisible(all.first_position + token, all.params.window) / span_keys;
   }
   size_t LastSpan(size_t token) const {
-    return LastVisible(all.first_pos + token, all.params.ahead, all.end) / span_keys;
+    return LastVisible(all.first_position + token, all.params.ahead, all.end) / span_keys;
   }
   KeySpan SpanAt(size_t span) const {
     return {.begin = span * span_keys, .end = (span + 1) * span_keys};
@@ -281,7 +236,7 @@ void AttendSmallBatch(ThreadPool& pool, const Queries& all) {
     batch.all.q.data += token * all.q.stride;
     batch.all.out.data += token * all.out.stride;
     batch.all.n_tokens = all.n_tokens * (step + 1) / n_steps - token;
-    batch.all.first_pos += token;
+    batch.all.first_position += token;
     const size_t first = batch.FirstSpan(0), end = batch.LastSpan(batch.all.n_tokens - 1) + 1;
     if (end - first == 1) {
       AttendWithoutSpans(pool, batch, first);
@@ -294,9 +249,10 @@ void AttendSmallBatch(ThreadPool& pool, const Queries& all) {
 }  // namespace
 
 void AttendBatch(ThreadPool& pool, const KvLayer& cache, const TokenRows<const float>& q,
-                 const TokenRows<float>& out, size_t n_heads, size_t n_tokens, size_t first_pos,
-                 const AttentionParams& params) {
-  const Queries all = {cache, params, q, out, n_heads, n_tokens, first_pos, first_pos + n_tokens};
+                 const TokenRows<float>& out, size_t n_heads, size_t n_tokens,
+                 size_t first_position, const AttentionParams& params) {
+  const Queries all = {
+      cache, params, q, out, n_heads, n_tokens, first_position, first_position + n_tokens};
   const QueryTiles tiles(all, kTileQueries);
   pool.ForDynamic(tiles.count(), 1, [&](size_t begin, size_t end, size_t /*thread*/) {
     for (size_t i = begin; i < end; ++i) {
@@ -310,66 +266,15 @@ void AttendBatch(ThreadPool& pool, const KvLayer& cache, const TokenRows<const f
   });
 }
 
-size_t KvBytes(KvType type, size_t length) {
-  switch (type) {
-    case KvType::kF32:
-      return length * sizeof(float);
-    case KvType::kF16:
-      return length * sizeof(uint16_t);
-    case KvType::kQ8_0:
-      return (length + 31) / 32 * sizeof(gguf::BlockQ8_0);
-    case KvType::kQ4_0:
-      return (length + 31) / 32 * sizeof(gguf::BlockQ4_0);
-  }
-  return 0;
-}
-
-KvHead KvLayer::head(size_t i) const {
-  const size_t stride = v != nullptr ? value_length : key_length;
-  const KvType of_values = v != nullptr ? type.v : type.k;
-  return {.type = {type.k, of_values},
-          .k = k + i * capacity * KvBytes(type.k, key_length),
-          .v = (v != nullptr ? v : k) + i * capacity * KvBytes(of_values, stride),
-          .capacity = capacity - skipped,
-          .key_length = key_length,
-          .value_length = value_length,
-          .value_stride = stride};
-}
-
-KvLayer KvLayer::From(size_t first) const {
-  KvLayer rest = *this;
-  rest.skipped += first;
-  rest.k += first * KvBytes(type.k, key_length);
-  if (v != nullptr) rest.v += first * KvBytes(type.v, value_length);
-  return rest;
-}
-
-void StoreKv(ThreadPool& pool, const KvLayer& cache, size_t first_pos, size_t n_tokens,
-             const float* k, const float* v) {
-  pool.For(n_tokens, kStoredTokens, [&](size_t begin, size_t end, size_t /*thread*/) {
-    for (size_t t = begin; t < end; ++t) {
-      for (size_t h = 0; h < cache.n_kv_heads; ++h) {
-        const size_t to = h * cache.capacity + (first_pos + t) % cache.capacity;
-        const size_t from = t * cache.n_kv_heads + h;
-        Store(cache.type.k, k + from * cache.key_length, cache.key_length,
-              cache.k + to * KvBytes(cache.type.k, cache.key_length));
-        if (cache.v == nullptr) continue;
-        Store(cache.type.v, v + from * cache.value_length, cache.value_length,
-              cache.v + to * KvBytes(cache.type.v, cache.value_length));
-      }
-    }
-  });
-}
-
 void Attend(ThreadPool& pool, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
-            size_t first_pos, const AttentionParams& params, float* out) {
+            size_t first_position, const AttentionParams& params, float* out) {
   const TokenRows<const float> q_rows = {q, n_heads * cache.key_length};
   const TokenRows<float> out_rows = {out, n_heads * cache.value_length};
   if (n_tokens > kMaxInvariantTokens) {
-    return AttendBatch(pool, cache, q_rows, out_rows, n_heads, n_tokens, first_pos, params);
+    return AttendBatch(pool, cache, q_rows, out_rows, n_heads, n_tokens, first_position, params);
   }
-  AttendSmallBatch(
-      pool, {cache, params, q_rows, out_rows, n_heads, n_tokens, first_pos, first_pos + n_tokens});
+  AttendSmallBatch(pool, {cache, params, q_rows, out_rows, n_heads, n_tokens, first_position,
+                          first_position + n_tokens});
 }
 
 }  // namespace kernels

@@ -10,7 +10,7 @@
 #include <type_traits>
 
 #include "gguf/blocks.h"
-#include "kernels/attention/attention.h"
+#include "kernels/attention/kv_cache.h"
 #include "kernels/types/shared/unpack-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -136,7 +136,7 @@ HWY_INLINE void BeginQueries(const QueryTile& queries, const KeySpan& span, floa
     const size_t token = query / queries.n_heads, head = query % queries.n_heads;
     s.q[i] = queries.q + token * queries.q_stride + head * queries.kv.key_length;
     s.out[i] = queries.out + token * queries.out_stride + head * queries.kv.value_length;
-    const size_t position = queries.first_pos + token;
+    const size_t position = queries.first_position + token;
     s.positions[i] = position;
     s.slopes[i] =
         queries.params.slopes != nullptr ? queries.params.slopes[head] * units_per_score : 0;

@@ -78,16 +78,16 @@ void TransposeHeads(ThreadPool& pool, const ExpertStack& stack, float* rows, flo
 }  // namespace
 
 double SavedByHeads(const KvLayer& cache, const LatentHeads& heads, size_t n_tokens,
-                    size_t first_pos, const AttentionParams& params) {
-  const size_t end = first_pos + n_tokens, latent = cache.value_length;
+                    size_t first_position, const AttentionParams& params) {
+  const size_t end = first_position + n_tokens, latent = cache.value_length;
   const size_t plain = heads.k_t.first.cols, value = heads.v.first.rows;
   size_t n_pairs = 0;
-  for (size_t pos = first_pos; pos < end; ++pos) {
+  for (size_t pos = first_position; pos < end; ++pos) {
     n_pairs += LastVisible(pos, params.ahead, end) + 1 - FirstVisible(pos, params.window);
   }
   // Both forms multiply by K and V for each token of the batch: the absorbed form queries and
   // means, this form keys and values.
-  const size_t n_before = first_pos - FirstVisible(first_pos, params.window);
+  const size_t n_before = first_position - FirstVisible(first_position, params.window);
   const double made = Times(n_before, latent * (plain + value));
   // Transposing a number takes the time of some 100 multiplications (Zen 5).
   return Times(n_pairs, 2 * latent) - Times(n_pairs, plain + value) - made -
@@ -95,15 +95,15 @@ double SavedByHeads(const KvLayer& cache, const LatentHeads& heads, size_t n_tok
 }
 
 void AttendToLatents(ThreadPool& pool, const KvLayer& cache, const LatentHeads& heads,
-                     const float* q, size_t n_tokens, size_t first_pos,
+                     const float* q, size_t n_tokens, size_t first_position,
                      const AttentionParams& params, LatentScratch& scratch, HeadScratch& products,
                      float* out, size_t rotation) {
   const size_t latent = cache.value_length, cached = cache.key_length, all = heads.k_t.n_experts;
   const size_t plain = heads.k_t.first.cols, value = heads.v.first.rows;
   const size_t key = plain + cached - latent;
   // Position 0 of the made keys is aligned like the cache's.
-  const size_t first = FirstVisible(first_pos, params.window) / kTileKeys * kTileKeys;
-  const size_t n_keys = first_pos + n_tokens - first;
+  const size_t first = FirstVisible(first_position, params.window) / kTileKeys * kTileKeys;
+  const size_t n_keys = first_position + n_tokens - first;
   const bool int8 = UsesInt8(heads.k_t.first) && latent % 32 == 0;
   const KvType matrix_type = int8 ? KvType::kQ8_0 : KvType::kF32;
   const KvType type = std::min(cache.type.k, KvType::kF16);
@@ -159,7 +159,7 @@ void AttendToLatents(ThreadPool& pool, const KvLayer& cache, const LatentHeads& 
       StoreKv(pool, made, p, count, k, v);
     }
     AttendBatch(pool, made, {q + head * key, all * key}, {out + head * value, all * value}, n,
-                n_tokens, first_pos - first, params.From(head));
+                n_tokens, first_position - first, params.From(head));
   }
 }
 

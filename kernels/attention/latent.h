@@ -24,7 +24,7 @@ struct LatentHeads {
 
 // The multiplications that AttendToLatents saves over the absorbed form; negative if it takes more.
 double SavedByHeads(const KvLayer& cache, const LatentHeads& heads, size_t n_tokens,
-                    size_t first_pos, const AttentionParams& params);
+                    size_t first_position, const AttentionParams& params);
 
 // Memory for as many heads as fit into bytes_per_thread for each thread, but at least for one head,
 // whose keys and values take fewer bytes than a layer's cache. It grows on first use.
@@ -44,7 +44,7 @@ struct LatentScratch {
 // most, and K as a whole to Q8_0 if it is quantized. rotation: cached vectors are multiplied by
 // Hadamard matrices of this many rows; 0: they are not multiplied.
 void AttendToLatents(ThreadPool& pool, const KvLayer& cache, const LatentHeads& heads,
-                     const float* q, size_t n_tokens, size_t first_pos,
+                     const float* q, size_t n_tokens, size_t first_position,
                      const AttentionParams& params, LatentScratch& scratch, HeadScratch& products,
                      float* out, size_t rotation = 0);
 

@@ -20,7 +20,7 @@ struct QueryTile {
   size_t out_stride;  // floats of out from token to token
   size_t n_tokens;
   size_t n_heads;
-  size_t first_pos;        // position of the first token
+  size_t first_position;   // position of the first token
   size_t end;              // positions of the text so far
   AttentionParams params;  // sinks and slopes begin with the first head's
 };
@@ -53,7 +53,7 @@ struct TokenRows {
 
 // Attend() by the algorithm for batches, for any number of tokens.
 void AttendBatch(ThreadPool& pool, const KvLayer& cache, const TokenRows<const float>& q,
-                 const TokenRows<float>& out, size_t n_heads, size_t n_tokens, size_t first_pos,
-                 const AttentionParams& params);
+                 const TokenRows<float>& out, size_t n_heads, size_t n_tokens,
+                 size_t first_position, const AttentionParams& params);
 
 }  // namespace kernels

@@ -53,16 +53,16 @@ void ReadCachedKey(const KvLayer& cache, size_t head, size_t position, float* ou
 }
 
 void AttentionReference(const AttentionShape& shape, const float* q, const float* k, const float* v,
-                        size_t n_tokens, size_t first_pos, const AttentionParams& params,
+                        size_t n_tokens, size_t first_position, const AttentionParams& params,
                         double* out) {
   const size_t group = shape.n_heads / shape.n_kv_heads;
   const size_t stride = shape.n_kv_heads * shape.key_length;
-  std::vector<double> weights(first_pos + n_tokens);
+  std::vector<double> weights(first_position + n_tokens);
   for (size_t query = 0; query < n_tokens * shape.n_heads; ++query) {
-    const size_t pos = first_pos + query / shape.n_heads;
+    const size_t pos = first_position + query / shape.n_heads;
     const size_t head = query % shape.n_heads;
     const size_t first = FirstVisible(pos, params.window);
-    const size_t last = LastVisible(pos, params.ahead, first_pos + n_tokens);
+    const size_t last = LastVisible(pos, params.ahead, first_position + n_tokens);
     AttentionWeights(q + query * shape.key_length,
                      k + first * stride + head / group * shape.key_length, last + 1 - first,
                      shape.key_length, stride, params,

@@ -28,7 +28,7 @@ struct AttentionShape {
 // values [n_positions][n_kv_heads][value_length] in the order of positions; without v, values are
 // the first numbers of keys.
 void AttentionReference(const AttentionShape& shape, const float* q, const float* k, const float* v,
-                        size_t n_tokens, size_t first_pos, const AttentionParams& params,
+                        size_t n_tokens, size_t first_position, const AttentionParams& params,
                         double* out);
 
 }  // namespace kernels

@@ -160,8 +160,8 @@ TEST(FewLogits, AreThoseOfAll) {
       for (const size_t n_known : {1, 3}) {
         few.Decode(std::span(ids).first(n_known), {.allowed = allowed});
         all.Decode(std::span(ids).first(n_known), {.allowed = allowed, .all = true});
-        const bool is_few = ShouldComputeOnlyAllowed(model, allowed);
-        EXPECT_EQ(few.has_logits(), !is_few) << path;
+        const bool only_allowed = ShouldComputeOnlyAllowed(model, allowed);
+        EXPECT_EQ(few.has_logits(), !only_allowed) << path;
         for (size_t id = 0; id < n; ++id) {
           if ((allowed[id / 64] >> id % 64 & 1) != 0) {
             EXPECT_EQ(few.logits()[id], all.logits()[id]) << path << id;

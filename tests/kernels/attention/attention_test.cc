@@ -39,7 +39,7 @@ std::string Name(KvTypes type) {
 
 struct Case {
   AttentionShape shape;
-  size_t first_pos, n_tokens;
+  size_t first_position, n_tokens;
   size_t window = 0;
   float softcap = 0;
   bool sinks = false;
@@ -51,7 +51,7 @@ struct Case {
   friend std::ostream& operator<<(std::ostream& out, const Case& c) {
     return out << "heads " << c.shape.n_heads << "/" << c.shape.n_kv_heads << ", lengths "
                << c.shape.key_length << ", " << c.shape.value_length << ", " << c.n_tokens
-               << " tokens from " << c.first_pos << ", window " << c.window << ", softcap "
+               << " tokens from " << c.first_position << ", window " << c.window << ", softcap "
                << c.softcap << ", sinks " << c.sinks << ", capacity " << c.capacity
                << ", values in keys " << c.values_in_keys << ", ahead " << c.ahead << ", slopes "
                << c.slopes;
@@ -151,7 +151,7 @@ class Attended {
   Attended(const Case& c, KvTypes type, float spread = 1)
       : c_(c), type_(type.k, c.values_in_keys ? type.k : type.v) {
     const AttentionShape& s = c.shape;
-    const size_t n_keys = c.first_pos + c.n_tokens;
+    const size_t n_keys = c.first_position + c.n_tokens;
     q_ = NormalFloats(c.n_tokens * s.n_heads * s.key_length, 1);
     for (float& v : q_) v *= spread;
     k_ = NormalFloats(n_keys * s.n_kv_heads * s.key_length, 2);
@@ -167,7 +167,7 @@ class Attended {
     k_bytes_.assign(s.n_kv_heads * capacity() * KvBytes(type_.k, s.key_length), std::byte{0xFF});
     v_bytes_.assign(s.n_kv_heads * capacity() * KvBytes(type_.v, s.value_length), std::byte{0xFF});
     ThreadPool pool(1);
-    Store(pool, 0, c.first_pos);
+    Store(pool, 0, c.first_position);
   }
 
   // Attends in batches of n tokens.
@@ -179,9 +179,9 @@ class Attended {
     for (size_t t = 0; t < c_.n_tokens; t += n) {
       const size_t count = std::min(n, c_.n_tokens - t);
       pool.Run([&] {
-        Store(pool, c_.first_pos + t, count);
+        Store(pool, c_.first_position + t, count);
         Attend(pool, cache(), q_.data() + t * s.n_heads * s.key_length, s.n_heads, count,
-               c_.first_pos + t, params(), out.data() + t * width);
+               c_.first_position + t, params(), out.data() + t * width);
       });
     }
     return out;
@@ -198,7 +198,7 @@ class Attended {
     const std::vector<float> v = Cached(type.v, v_, c_.shape.value_length);
     const std::vector<float> q = rounds_queries ? RoundedTo127(q_, c_.shape.key_length, false) : q_;
     AttentionReference(c_.shape, q.data(), k.data(), c_.values_in_keys ? nullptr : v.data(),
-                       c_.n_tokens, c_.first_pos, params(), out.data());
+                       c_.n_tokens, c_.first_position, params(), out.data());
     return out;
   }
 
@@ -206,7 +206,7 @@ class Attended {
   void KeepValuesApart() {
     c_.values_in_keys = false;
     ThreadPool pool(1);
-    Store(pool, 0, c_.first_pos);
+    Store(pool, 0, c_.first_position);
   }
 
   // Multiplies the values of each position.
@@ -215,14 +215,14 @@ class Attended {
     const size_t width = c_.shape.n_kv_heads * c_.shape.value_length;
     for (size_t i = 0; i < v_.size(); ++i) v_[i] *= factor(i / width);
     ThreadPool pool(1);
-    Store(pool, 0, c_.first_pos);
+    Store(pool, 0, c_.first_position);
   }
 
   // Sets number 3 of the first query (0), key (1) or value (2) to `nan`.
   void Spoil(int which, float nan) {
     (which == 0 ? q_ : which == 1 ? k_ : v_)[3] = nan;
     ThreadPool pool(1);
-    Store(pool, 0, c_.first_pos);
+    Store(pool, 0, c_.first_position);
   }
 
  private:
@@ -236,7 +236,7 @@ class Attended {
   }
 
   size_t capacity() const {
-    return c_.capacity == 0 ? c_.first_pos + c_.n_tokens + 3 : c_.capacity;
+    return c_.capacity == 0 ? c_.first_position + c_.n_tokens + 3 : c_.capacity;
   }
 
   KvLayer cache() {
@@ -388,10 +388,10 @@ TEST(Attention, GivesATokenTheSameBitsInAFewAsAlone) {
         // Unseen values, and values of later tokens, are larger than all earlier values.
         Attended before(c, type, 0.1f);
         before.ScaleValues([&](size_t position) {
-          const bool is_unseen = c.window != 0 && position + c.window <= c.first_pos;
+          const bool is_unseen = c.window != 0 && position + c.window <= c.first_position;
           return is_unseen ? 64
-                           : 2 + static_cast<float>(std::max(position, c.first_pos)) -
-                                 static_cast<float>(c.first_pos);
+                           : 2 + static_cast<float>(std::max(position, c.first_position)) -
+                                 static_cast<float>(c.first_position);
         });
         ForEachTarget([&] {
           const std::vector<float> alone = Attended(before).Run(1, 1);

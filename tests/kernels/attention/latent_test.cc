@@ -24,17 +24,18 @@ struct LatentCase {
   DType dtype;
   KvType kv;
   size_t n_heads, latent, n_rotated, plain, value;
-  size_t first_pos, n_tokens;
+  size_t first_position, n_tokens;
   double error;  // as a share of the result's power
   size_t window = 0;
   size_t capacity = 0;  // 0: for all positions
 
   size_t key() const { return plain + n_rotated; }
   size_t cached() const { return latent + n_rotated; }
-  size_t end() const { return first_pos + n_tokens; }
+  size_t end() const { return first_position + n_tokens; }
   friend std::ostream& operator<<(std::ostream& out, const LatentCase& c) {
     return out << gguf::Info(c.dtype).name << ", " << c.n_heads << " heads, latent " << c.latent
-               << ", " << c.n_tokens << " tokens from " << c.first_pos << ", window " << c.window;
+               << ", " << c.n_tokens << " tokens from " << c.first_position << ", window "
+               << c.window;
   }
 };
 
@@ -85,8 +86,8 @@ class Latents {
     HeadScratch products(c.n_tokens, std::max(c.latent, c.plain), pool.size());
     std::vector<float> out(c.n_tokens * c.n_heads * c.value, NAN);
     pool.Run([&] {
-      AttendToLatents(pool, cache, {k_stack, v_stack}, q.data(), c.n_tokens, c.first_pos, params,
-                      scratch, products, out.data());
+      AttendToLatents(pool, cache, {k_stack, v_stack}, q.data(), c.n_tokens, c.first_position,
+                      params, scratch, products, out.data());
     });
     return out;
   }
@@ -101,7 +102,7 @@ class Latents {
     for (size_t i = 0; i < n; ++i) {
       std::copy_n(&q[i * c.key() + c.plain], c.n_rotated, &wide[i * c.cached() + c.latent]);
     }
-    Attend(pool, cache, wide.data(), c.n_heads, c.n_tokens, c.first_pos, params, means.data());
+    Attend(pool, cache, wide.data(), c.n_heads, c.n_tokens, c.first_position, params, means.data());
     HeadProducts(pool, v_stack, {means.data(), c.latent, c.n_heads * c.latent}, c.n_tokens,
                  {out.data(), c.value, c.n_heads * c.value}, scratch);
     return out;
@@ -110,7 +111,7 @@ class Latents {
   // out = V of the mean latent vector, weighted by scores with keys [K latent, rotated].
   std::vector<double> Definition() const {
     std::vector<float> keys(c.end() * c.cached()), made(c.end() * c.key()), row(c.latent);
-    const size_t seen = FirstVisible(c.first_pos, c.window);
+    const size_t seen = FirstVisible(c.first_position, c.window);
     for (size_t p = seen; p < c.end(); ++p) ReadCachedKey(cache, 0, p, &keys[p * c.cached()]);
     std::vector<double> out, weights(c.end());
     std::vector<float> weight(std::max(c.plain, c.latent));
@@ -130,7 +131,7 @@ class Latents {
         std::copy_n(key + c.latent, c.n_rotated, &made[p * c.key() + c.plain]);
       }
       for (size_t t = 0; t < c.n_tokens; ++t) {
-        const size_t pos = c.first_pos + t, first = FirstVisible(pos, c.window);
+        const size_t pos = c.first_position + t, first = FirstVisible(pos, c.window);
         AttentionWeights(&q[(t * c.n_heads + h) * c.key()], &made[first * c.key()], pos + 1 - first,
                          c.key(), c.key(), params, nullptr, weights.data());
         std::vector<double> mean(c.latent);
@@ -200,8 +201,8 @@ TEST(AttendToLatents, SavesOperationsOfManyTokens) {
   const KvLayer cache = {KvType::kF16, nullptr, nullptr, 1, 1 << 15, 576, 512};
   const ExpertStack k = {{DType::kQ4_0, nullptr, 512, 128}, 16};
   const ExpertStack v = {{DType::kQ4_0, nullptr, 128, 512}, 16};
-  const auto saved = [&](size_t first_pos, size_t n, size_t window = 0) {
-    return SavedByHeads(cache, {k, v}, n, first_pos, {.window = window});
+  const auto saved = [&](size_t first_position, size_t n, size_t window = 0) {
+    return SavedByHeads(cache, {k, v}, n, first_position, {.window = window});
   };
   EXPECT_GT(saved(0, 512), 0);
   EXPECT_GT(saved(16384, 512), 0);
