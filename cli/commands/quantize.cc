@@ -202,7 +202,8 @@ void AddQuantize(CommandLine& line) {
       "--tensor-type PATTERN=TYPE", options.types.patterns,
       "Give TYPE to matrices a part of whose name matches this regular expression; the first "
       "match counts");
-  command.Add("--output-tensor-type TYPE", options.types.output, "The type of output.weight");
+  command.Add("--output-tensor-type TYPE", options.types.output,
+              "The type of output.weight, or of token_embd.weight in models without it");
   command.Add("--token-embedding-type TYPE", options.types.embedding,
               "The type of token_embd.weight");
   command.Add("--pure", options.types.pure, "No mix: all matrices get the main type");

@@ -58,14 +58,15 @@ class Field {
     const JsonView type = value_["type"];
     const std::string name = type.IsString() ? type.String() : "";
     if (name == "text") return std::nullopt;
-    JsonView schema = value_["schema"];
-    if (name == "json_schema" && !schema.is_there()) schema = value_["json_schema"]["schema"];
-    if (name == "json_object" && !schema.is_there()) return "";
-    if ((name != "json_schema" && name != "json_object") || !schema.is_there()) {
+    const JsonView schema = value_["schema"];
+    if (name == "json_object") return schema.is_there() ? std::string(schema.text()) : "";
+    const std::string whole(value_.text());
+    std::string inner = SchemaIn(whole);
+    if (name != "json_schema" || inner == whole) {
       Fail(R"({"type": "text"}, {"type": "json_object"} or )"
            R"({"type": "json_schema", "json_schema": {"schema": {...}}})");
     }
-    return std::string(schema.text());
+    return inner;
   }
 
  private:
@@ -139,7 +140,7 @@ RunRequest RequestReader::Read(const JsonView& json, const std::string& name) {
       request.stop_texts = field.Texts();
     } else if (is("json_schema")) {
       place = "json_schema: ";
-      request.schema = value.text();
+      request.schema = SchemaIn(std::string(value.text()));
       request.grammar = ReadGrammar(request.schema, /*is_schema=*/true);
     } else if (is("response_format")) {
       const std::optional<std::string> schema = field.Schema();

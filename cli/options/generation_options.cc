@@ -15,6 +15,7 @@
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"
 #include "gguf/error.h"
+#include "gguf/json.h"
 #include "gguf/number.h"
 #include "grammar/gbnf.h"
 #include "grammar/json_schema.h"
@@ -150,8 +151,9 @@ pronk::Sampling GenerationOptions::SamplingFor(const engine::Model& model, bool 
 }
 
 void GenerationOptions::AddGrammarFlags(Command& command) {
-  command.Add("-j,--json-schema,--json-schema-file FILE", schema,
-              "Write JSON that this schema allows: a file, or {...}");
+  command.Add(
+      "-j,--json-schema,--json-schema-file FILE", schema,
+      "Write JSON that this schema allows: a file, or {...}; OpenAI's response_format works, too");
   command.Add("--json-object", json_object, "Write a JSON object");
   command.Add(
       "--json-free-space", json_free_space,
@@ -160,6 +162,22 @@ void GenerationOptions::AddGrammarFlags(Command& command) {
               "Allow properties that the schema does not name, in any order, as JSON Schema does");
   command.Add("--grammar,--grammar-file FILE", grammar,
               "Write what this GBNF grammar allows: a file, or the grammar itself (with ::=)");
+}
+
+std::string SchemaIn(const std::string& text) {
+  gguf::JsonView json;
+  try {
+    json = gguf::JsonView::Parse(text);
+  } catch (const gguf::Error&) {
+    return text;  // ParseJsonSchema() says what is wrong
+  }
+  const gguf::JsonView type = json["type"], outer = json["json_schema"];
+  const bool is_format = type.IsString() && type.String() == "json_schema";
+  const gguf::JsonView& holder = is_format && outer.IsObject() ? outer : json;
+  const gguf::JsonView schema = holder["schema"];
+  const bool has_schema =
+      is_format ? schema.is_there() : schema.IsObject() && json["name"].IsString();
+  return has_schema ? std::string(schema.text()) : text;
 }
 
 std::shared_ptr<const Grammar> GenerationOptions::ReadGrammar(std::string* schema_text) const {
@@ -180,8 +198,9 @@ std::shared_ptr<const Grammar> GenerationOptions::ReadGrammar(std::string* schem
   if (json_object) return std::make_shared<const Grammar>(grammar::JsonObject(options));
   if (!schema.empty()) {
     const auto read = [&](const std::string& text) {
-      if (schema_text != nullptr) *schema_text = text;
-      return ParseJsonSchema(text, options);
+      const std::string inner = SchemaIn(text);
+      if (schema_text != nullptr) *schema_text = inner;
+      return ParseJsonSchema(inner, options);
     };
     return std::make_shared<const Grammar>(
         From(schema, IsSchemaText(schema), "--json-schema", read));

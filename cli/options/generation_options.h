@@ -71,6 +71,11 @@ struct GenerationOptions {
   Flag* draft_flag_ = nullptr;
 };
 
+// The schema in `text`, which may also be OpenAI's response_format, {"type": "json_schema",
+// "json_schema": {"name": ..., "schema": ...}}, or its inner object. Other texts are returned as
+// they are.
+std::string SchemaIn(const std::string& text);
+
 // Warns of weights that are not numbers. Callers call it once.
 void ComplainOfBroken();
 // Warns, and returns true, if a text ended in the middle of its grammar.

@@ -33,6 +33,11 @@ TextWindows CutText(const engine::Model& model, const std::string& file, std::st
                         ": expected at least a window of ", length,
                         "; -c sets its size, 4 or more");
   }
+  if (const size_t training = model.config.context_length; length > training) {
+    Complain("note: -c: windows of " + std::to_string(length) +
+             " tokens, but this model read at most " + std::to_string(training) +
+             " at a time in training");
+  }
   windows.n_tokens = windows.ids.size();
   const size_t count = most == 0 ? windows.count() : std::min(most, windows.count());
   windows.ids.resize(count * length);

@@ -36,7 +36,8 @@ struct TextWindows {
 size_t WindowFor(const engine::Config& config, size_t requested);
 
 // Cuts the text of a file into at most `most` windows (0: all). Throws engine::Error if a window is
-// shorter than 4 tokens or the text is shorter than a window.
+// shorter than 4 tokens or the text is shorter than a window. Prints a note if windows are longer
+// than the model's training length.
 TextWindows CutText(const engine::Model& model, const std::string& file, std::string_view text,
                     size_t length, size_t most);
 

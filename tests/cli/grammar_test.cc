@@ -56,6 +56,11 @@ TEST(Grammar, FilesAndTexts) {
   EXPECT_EQ(from_file.out, run({"-j", kPerson}).out);
   EXPECT_EQ(from_file.out, run({"--json-schema", "-"}, kPerson).out);
   EXPECT_TRUE(Json::accept(from_file.out)) << from_file.out;
+  // What OpenAI's clients send contains the schema.
+  const std::string named = R"({"name": "person", "strict": true, "schema": )" + kPerson + "}";
+  EXPECT_EQ(run({"-j", named}).out, from_file.out);
+  EXPECT_EQ(run({"-j", R"({"type": "json_schema", "json_schema": )" + named + "}"}).out,
+            from_file.out);
   const std::string once = run({"--grammar", grammar}).out;
   EXPECT_TRUE(once == "Once again!\n" || once == "Once more!\n") << once;
   EXPECT_EQ(run({"--grammar", "root ::= \"Once \" (\"again\" | \"more\") \"!\""}).out, once);

@@ -250,6 +250,22 @@ TEST_F(Divergence, OutputsAndInputs) {
   ExpectError(save(none), 1, "none/out");
 }
 
+TEST_F(Divergence, WindowsBeyondTraining) {
+  const TempDir dir;
+  std::string text;
+  for (int i = 0; i < 500; ++i) text += "Once upon a time, there was a cat. ";
+  const std::string path = dir.Write("long.txt", text);
+  const std::string note = "note: -c: windows of 1540 tokens, but this model read at most 1536";
+  for (const std::string command : {"perplexity", "compare"}) {
+    const Finished run =
+        Pronk({command, "-m", kDefault, "-f", path, "-c", "1540", "--chunks", "1"});
+    EXPECT_TRUE(Has(run.err, note)) << command << run.err;
+  }
+  const Finished run =
+      Done(Pronk({"perplexity", "-m", kDefault, "-f", path, "-c", "1536", "--chunks", "1"}));
+  EXPECT_FALSE(Has(run.err, "note")) << run.err;
+}
+
 TEST_F(Divergence, WrongUsage) {
   const auto wrong = [&](const Args& args, const std::string& says) {
     ExpectError(Pronk(With({"perplexity", "-m", kModel}, args)), 2, says);
