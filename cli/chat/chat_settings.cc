@@ -6,8 +6,8 @@
 
 #include "cli/options/other_programs.h"
 #include "cli/output/text.h"
+#include "engine/answer/thinking.h"
 #include "engine/error.h"
-#include "engine/session/thinking.h"
 #include "gguf/error.h"
 
 namespace cli {

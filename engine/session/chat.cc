@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <iterator>
 
+#include "engine/answer/call_grammar.h"
+#include "engine/answer/tool_text.h"
 #include "engine/error.h"
-#include "engine/session/call_grammar.h"
 #include "engine/session/encode.h"
-#include "engine/session/tool_text.h"
 #include "gguf/error.h"
 
 namespace engine {

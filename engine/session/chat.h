@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "engine/answer/tool_calls.h"
 #include "engine/session/generate.h"
 #include "engine/session/session.h"
-#include "engine/session/tool_calls.h"
 #include "gguf/json.h"
 #include "grammar/constraint.h"
 #include "tokenizer/chat_template.h"

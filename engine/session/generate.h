@@ -11,11 +11,11 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/answer/stop_matcher.h"
+#include "engine/answer/thinking.h"
+#include "engine/answer/tool_calls.h"
 #include "engine/completion.h"
 #include "engine/session/session.h"
-#include "engine/session/stop_matcher.h"
-#include "engine/session/thinking.h"
-#include "engine/session/tool_calls.h"
 #include "engine/stopwatch.h"
 #include "grammar/constraint.h"
 #include "tokenizer/tokenizer.h"

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/session/thinking.h"
-#include "engine/session/tool_calls.h"
+#include "engine/answer/thinking.h"
+#include "engine/answer/tool_calls.h"
 #include "gguf/json.h"
 #include "tokenizer/messages.h"
 

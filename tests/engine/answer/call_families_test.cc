@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/session/chat.h"
-#include "tests/engine/session/split_calls.h"
+#include "tests/engine/answer/split_calls.h"
 #include "tests/support/data.h"
 #include "tests/support/error_of.h"
 

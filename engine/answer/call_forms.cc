@@ -1,5 +1,5 @@
 // The formats of calls by family.
-#include "engine/session/call_forms.h"
+#include "engine/answer/call_forms.h"
 
 namespace engine {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/session/call_forms.h"
+#include "engine/answer/call_forms.h"
 #include "gguf/json.h"
 #include "tokenizer/messages.h"
 

@@ -1,5 +1,5 @@
 // Rules for each form of call, with the functions' schemas inside.
-#include "engine/session/call_grammar.h"
+#include "engine/answer/call_grammar.h"
 
 #include <algorithm>
 #include <initializer_list>

@@ -2,7 +2,7 @@
 // arguments that follow the functions' schemas.
 #pragma once
 
-#include "engine/session/tool_calls.h"
+#include "engine/answer/tool_calls.h"
 #include "gguf/json.h"
 #include "grammar/grammar.h"
 #include "tokenizer/tokenizer.h"

@@ -1,5 +1,5 @@
 // Calls in an answer: marked, bare, and text that only looks like a call.
-#include "engine/session/tool_calls.h"
+#include "engine/answer/tool_calls.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/session/chat.h"
-#include "tests/engine/session/split_calls.h"
+#include "tests/engine/answer/split_calls.h"
 #include "tests/support/scripted_model.h"
 
 namespace engine {

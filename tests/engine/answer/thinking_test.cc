@@ -1,5 +1,5 @@
 // Thinking separated from answers, and the switches of templates.
-#include "engine/session/thinking.h"
+#include "engine/answer/thinking.h"
 
 #include <gtest/gtest.h>
 

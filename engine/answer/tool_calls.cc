@@ -1,11 +1,11 @@
 // Tools as JSON, and the splitter that finds their calls in an answer.
-#include "engine/session/tool_calls.h"
+#include "engine/answer/tool_calls.h"
 
 #include <algorithm>
 #include <utility>
 
+#include "engine/answer/thinking.h"
 #include "engine/error.h"
-#include "engine/session/thinking.h"
 #include "gguf/error.h"
 
 namespace engine {

@@ -1,10 +1,10 @@
 // The marks of each family, and a splitter that reads text as it comes.
-#include "engine/session/thinking.h"
+#include "engine/answer/thinking.h"
 
 #include <algorithm>
 
+#include "engine/answer/tool_calls.h"
 #include "engine/error.h"
-#include "engine/session/tool_calls.h"
 
 namespace engine {
 namespace {

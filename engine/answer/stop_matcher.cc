@@ -1,10 +1,10 @@
 // Stop texts, which may begin in one piece of the text and end in a later one.
-#include "engine/session/stop_matcher.h"
+#include "engine/answer/stop_matcher.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "engine/session/thinking.h"
+#include "engine/answer/thinking.h"
 
 namespace engine {
 

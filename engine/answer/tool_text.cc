@@ -1,5 +1,5 @@
 // Calls as text, their marks in a rendered conversation, and a conversation without calls.
-#include "engine/session/tool_text.h"
+#include "engine/answer/tool_text.h"
 
 #include <algorithm>
 #include <cstddef>

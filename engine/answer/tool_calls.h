@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/session/call_forms.h"
-#include "engine/session/read_calls.h"
+#include "engine/answer/call_forms.h"
+#include "engine/answer/read_calls.h"
 #include "gguf/json.h"
 
 namespace engine {

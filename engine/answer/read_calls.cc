@@ -1,12 +1,12 @@
 // A reader for each format of calls.
-#include "engine/session/read_calls.h"
+#include "engine/answer/read_calls.h"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <utility>
 
-#include "engine/session/thinking.h"
+#include "engine/answer/thinking.h"
 #include "gguf/error.h"
 #include "gguf/utf8.h"
 

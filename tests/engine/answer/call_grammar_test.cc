@@ -1,6 +1,6 @@
 // Calls that follow the tools' schemas: every text of every family's grammar is read as a call with
 // valid arguments, and models that would write something else still write such a call.
-#include "engine/session/call_grammar.h"
+#include "engine/answer/call_grammar.h"
 
 #include <gtest/gtest.h>
 
@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "engine/answer/thinking.h"
 #include "engine/error.h"
 #include "engine/session/chat.h"
-#include "engine/session/thinking.h"
 #include "grammar/matcher.h"
 #include "tests/support/error_of.h"
 #include "tests/support/json.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/session/call_forms.h"
+#include "engine/answer/call_forms.h"
 #include "gguf/json.h"
 #include "tokenizer/byte_span.h"
 #include "tokenizer/chat_template.h"
