@@ -144,7 +144,7 @@ std::vector<TensorView> PlaceTensors(const std::vector<TensorInfo>& infos, uint6
   // Without tensors the file may end after the head, unpadded.
   const std::span<const std::byte> bytes = cursor.bytes();
   const uint64_t data_at = (cursor.offset() + alignment - 1) / alignment * alignment;
-  const std::span<const std::byte> data = bytes.subspan(std::min(data_at, bytes.size()));
+  const std::span<const std::byte> data = bytes.subspan(std::min<uint64_t>(data_at, bytes.size()));
   std::vector<uint64_t> ends = {data.size()};
   for (const TensorInfo& info : infos) ends.push_back(info.offset);
   std::ranges::sort(ends);

@@ -76,11 +76,11 @@ void Unmap(std::span<std::byte> bytes) {
   munmap(bytes.data(), bytes.size());
 }
 
-// mincore's vector has elements of unsigned char on this system and of char on others.
-template <class Byte>
-bool AskResident(int (*ask)(void*, size_t, Byte*), std::byte* page) {
+// mincore() takes a void* and unsigned chars on Linux, and a char* and chars on macOS.
+template <class Address, class Byte>
+bool AskResident(int (*ask)(Address, size_t, Byte*), void* page) {
   Byte resident = 0;
-  return ask(page, 1, &resident) != 0 || (resident & 1) != 0;
+  return ask(static_cast<Address>(page), 1, &resident) != 0 || (resident & 1) != 0;
 }
 
 }  // namespace

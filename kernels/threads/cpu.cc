@@ -50,7 +50,7 @@ constexpr bool kBuildsAvxVnni = false;
 
 Extension emulated = Extension::kNone;
 
-bool Bit(uint64_t word, int i) { return (word >> i & 1) != 0; }
+[[maybe_unused]] bool Bit(uint64_t word, int i) { return (word >> i & 1) != 0; }
 
 #if HWY_ARCH_X86
 struct CpuId {
