@@ -232,13 +232,12 @@ Vocabulary ReadTokenizerJson(const Fields& tokenizer, std::string_view architect
   }
   ReadTokens(tokenizer, model, vocab);
   if (type == "WordPiece") {
+    const std::string unknown = model.TextOr("unk_token", "[UNK]");  // not in the loop: it searches
     // tokenizer.json marks tokens that continue a word; GGUF marks tokens that begin one.
     for (size_t i = 0; i < vocab.tokens.size(); ++i) {
       std::string& token = vocab.tokens[i];
       const bool is_normal = vocab.types[i] == TokenType::kNormal;
-      if (is_normal && token == model.TextOr("unk_token", "[UNK]")) {
-        vocab.types[i] = TokenType::kUnknown;
-      }
+      if (is_normal && token == unknown) vocab.types[i] = TokenType::kUnknown;
       if (vocab.types[i] != TokenType::kNormal) continue;
       token.starts_with("##") ? token.erase(0, 2) : token.insert(0, tokenizer::kSpaceMark);
     }

@@ -107,6 +107,7 @@ struct Schema {
   bool unique = false;
 
   std::vector<std::pair<std::string, Literal>> properties, by_pattern;
+  bool lists_properties = false;  // even if there are none: {"properties": {}}
   Literal additional, names;
   Names required;
   Count properties_count;
@@ -118,9 +119,8 @@ struct Schema {
   Literal no, condition, then, otherwise;
 
   bool IsObject() const {
-    return !properties.empty() || !by_pattern.empty() || additional.is_there() ||
-           names.is_there() || !required.empty() || !properties_count.IsFree() || !needs.empty() ||
-           some;
+    return lists_properties || additional.is_there() || names.is_there() || !required.empty() ||
+           !properties_count.IsFree() || !needs.empty() || some;
   }
   bool IsArray() const {
     return !first.empty() || rest.is_there() || !items_count.IsFree() || contains.is_there() ||

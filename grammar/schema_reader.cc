@@ -192,9 +192,11 @@ class Schemas::Reader {
         to.is_listed = true;
         to.values = std::move(values);
       } else if (name == "properties") {
+        to.lists_properties = true;
         object(to.properties);
         if (draft_ == 3) ReadRequired(part, to);
       } else if (name == "patternProperties") {
+        to.lists_properties = true;
         object(to.by_pattern);
       } else if (name == "additionalProperties") {
         one(to.additional);
@@ -254,7 +256,7 @@ class Schemas::Reader {
           to.patterns.push_back(*pattern);
         } else {
           Note("format " + format, at,
-               (gguf::Quoted(format) + " is unknown, and any string may be written").c_str());
+               (gguf::Quoted(format) + " is unknown, and is ignored").c_str());
         }
       } else if (name == "minimum") {
         bound("exclusiveMinimum", true);

@@ -230,7 +230,8 @@ std::vector<Message> ReadMessages(const JsonView& json) {
     const bool lacks = !content.is_there() || content.kind() == JsonView::Kind::kNull;
     if (!item["role"].IsString() ||
         !(content.IsString() || content.IsArray() || (lacks && may_lack)))
-      throw gguf::Error("message ", messages.size() + 1, ": ", kExpected);
+      throw gguf::Error("message ", messages.size() + 1,
+                        R"(: expected {"role": "...", "content": a text or parts})");
     if (calls.is_there() && !calls.IsArray() && calls.kind() != JsonView::Kind::kNull)
       throw gguf::Error("tool_calls: expected a list");
     messages.push_back({TextOf(item, "role"),

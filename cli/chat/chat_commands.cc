@@ -49,6 +49,17 @@ std::string Shown(const std::string& text) {
   return text.substr(0, end) + "... (" + std::to_string(text.size()) + " bytes)";
 }
 
+// The file that an argument names: without spaces after it, and without the quotes that a terminal
+// puts around a file that is dropped on it, unless a file has that name.
+std::string FileIn(const std::string& argument) {
+  const std::string name = argument.substr(0, argument.find_last_not_of(' ') + 1);
+  const bool is_quoted =
+      name.size() > 2 && name[0] == name.back() && (name[0] == '\'' || name[0] == '"');
+  std::error_code error;
+  return is_quoted && !std::filesystem::exists(name, error) ? name.substr(1, name.size() - 2)
+                                                            : name;
+}
+
 }  // namespace
 
 struct Conversation::ChatCommand {
@@ -206,7 +217,8 @@ void Conversation::System(const std::string& argument) {
                                : "(the system message is: " + chat_->system() + ")");
 }
 
-void Conversation::File(const std::string& argument) {
+void Conversation::File(const std::string& given) {
+  const std::string argument = FileIn(given);
   if (argument == "-") texts_.clear();
   if (!argument.empty() && argument != "-") {
     const std::string text = ReadFile(WithHome(argument), kMaxTextBytes);
@@ -235,7 +247,8 @@ void Conversation::Model(const std::string& argument) {
   file_ = OwnFile();
 }
 
-void Conversation::Save(const std::string& argument) {
+void Conversation::Save(const std::string& given) {
+  const std::string argument = FileIn(given);
   const std::string path = argument.empty() ? file_.path() : WithHome(argument);
   if (path.empty()) throw engine::Error("/save needs the name of a file");
   OwnFile file = path == file_.path() ? file_ : OwnFile(path);
@@ -258,7 +271,8 @@ void Conversation::Save(const std::string& argument) {
   Note("(" + note + ")");
 }
 
-void Conversation::Load(const std::string& argument) {
+void Conversation::Load(const std::string& given) {
+  const std::string argument = FileIn(given);
   if (argument.empty()) throw engine::Error("/load needs the number, name or file of a chat");
   const std::string path = FindChat(WithHome(argument));
   const SavedChat chat = ReadChat(path);
@@ -313,6 +327,8 @@ void Conversation::Set(const std::string& argument) {
     return Think("off");
   } else if (argument.starts_with("system ")) {
     return System(argument.substr(7));
+  } else if (argument == kContextSetting) {
+    return Note("(num_ctx " + std::to_string(ready_->session->capacity()) + ")");
   } else if (const auto context = ContextIn(argument)) {
     return Resize(*context);
   } else if (!argument.empty()) {

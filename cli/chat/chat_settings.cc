@@ -13,8 +13,6 @@
 namespace cli {
 namespace {
 
-constexpr std::string_view kContext = "num_ctx";
-
 struct NameAndNumber {
   std::string name, number;
 };
@@ -66,14 +64,15 @@ void ChangeSetting(const std::string& text, ReadyModel& ready) {
   const std::vector<engine::Setting> settings = ChatSettings(ready);
   const engine::Setting* const setting = engine::FindSetting(settings, given.name);
   if (setting == nullptr) {
-    std::vector<std::string> names = {std::string(kContext)};
+    std::vector<std::string> names = {std::string(kContextSetting)};
     for (const engine::Setting& one : settings) names.emplace_back(one.name);
     throw engine::Error("/set ", gguf::Printable(given.name), ": there is no such setting",
-                        Guess(given.name, names), "/set alone lists them");
+                        Guess(given.name, names), "there are ", Joined(names, ", "));
   }
   if (given.number.empty()) return;  // it is shown
-  if (!setting->Read(given.number).empty())
-    Refuse(given, setting->is_whole(), setting->low, setting->high);
+  const std::string fault = setting->Read(given.number);
+  if (!fault.empty() && given.number == "1") throw engine::Error("/set mirostat: ", fault);
+  if (!fault.empty()) Refuse(given, setting->is_whole(), setting->low, setting->high);
   ready.changed.emplace(setting->name);
   // A whole number may have been written as 1e2, which the flag would refuse.
   ready.setup.flags[FlagOf(*setting)] = {setting->is_whole() ? Format("%.0f", setting->Get())
@@ -84,7 +83,7 @@ std::optional<size_t> ContextIn(const std::string& text) {
   const NameAndNumber given = Split(text);
   size_t n = 0;
   const std::vector<engine::Setting> context = {
-      {kContext, &n, 1, kMaxTokens, "", "-c,--ctx-size N"}};
+      {kContextSetting, &n, 1, kMaxTokens, "", "-c,--ctx-size N"}};
   if (engine::FindSetting(context, given.name) == nullptr) return std::nullopt;
   if (!context[0].Read(given.number).empty()) Refuse(given, true, 1, kMaxTokens);
   return n;
@@ -100,7 +99,7 @@ std::vector<std::string> SettingCompletions(const std::string& typed, ReadyModel
   };
   for (const engine::Setting& setting : ChatSettings(ready))
     add(std::string(setting.name), Figures(setting.Get(), 7));
-  add(std::string(kContext), std::to_string(ready.session->capacity()));
+  add(std::string(kContextSetting), std::to_string(ready.session->capacity()));
   for (const std::string_view level : engine::kThinkingLevels) {
     if (space != std::string::npos) add("think", std::string(level));
   }

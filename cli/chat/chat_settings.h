@@ -12,6 +12,8 @@
 
 namespace cli {
 
+inline constexpr std::string_view kContextSetting = "num_ctx";
+
 // The settings that are numbers; their variables belong to `ready`.
 std::vector<engine::Setting> ChatSettings(ReadyModel& ready);
 

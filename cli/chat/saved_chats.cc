@@ -142,6 +142,11 @@ std::string SavedChatsText(size_t columns) {
   return text;
 }
 
+bool IsNameOfSavedChat(const std::string& name) {
+  return std::ranges::any_of(SavedChats(),
+                             [&](const std::string& path) { return ShownChat(path) == name; });
+}
+
 std::string FindSavedChat(const std::string& name) {
   const std::vector<std::string> chats = SavedChats();
   const auto fail = [&](const std::string& what) {

@@ -37,6 +37,8 @@ std::vector<std::string> SavedChats();
 // the first question. Lines are cut to `columns` unless that is 0. "" without a saved chat. Files
 // that are no chats are named on stderr.
 std::string SavedChatsText(size_t columns);
+// Whether a saved chat has exactly this name.
+bool IsNameOfSavedChat(const std::string& name);
 // The path of the saved chat with this number, name or unique beginning of a name. Throws
 // engine::Error if no chat or several fit.
 std::string FindSavedChat(const std::string& name);

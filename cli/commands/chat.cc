@@ -196,17 +196,20 @@ ChatStart StartOf(const ChatCommandOptions& options) {
   if (options.no_save && !options.save.empty())
     throw UsageError("--no-save and --save: give one of them");
   ChatStart start;
-  const bool has_model = !options.chat.model.model.empty();
+  std::string model_name = options.chat.model.model, go_on = options.go_on.value_or("");
+  if (options.go_on && go_on.empty() && IsNameOfSavedChat(model_name))
+    go_on = std::exchange(model_name, "");  // --continue NAME
+  const bool has_model = !model_name.empty();
   if (!options.go_on && options.load.empty()) {
     start.model = options.chat.model.ModelPath();
     start.chat.setup.flags = options.chat.kept->Typed();
     return start;
   }
-  if (options.go_on && options.go_on->empty() && SavedChats().empty())
+  if (options.go_on && go_on.empty() && SavedChats().empty())
     throw engine::Error("--continue: no chat is saved");
-  start.path = !options.go_on           ? FindChat(options.load)
-               : options.go_on->empty() ? SavedChats().front()
-                                        : FindSavedChat(*options.go_on);
+  start.path = !options.go_on  ? FindChat(options.load)
+               : go_on.empty() ? SavedChats().front()
+                               : FindSavedChat(go_on);
   start.chat = ReadChat(start.path);
   const std::optional<ModelIdentity>& model = start.chat.model;
   if (has_model) {

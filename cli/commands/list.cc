@@ -1,6 +1,8 @@
 // pronk list: the models found on this machine.
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -48,9 +50,12 @@ double MemoryNeeded(const engine::Model& model) {
 ListedModel LookAt(const StoredModel& stored, const engine::Memory& memory) {
   ListedModel model;
   model.stored = stored;
+  std::error_code error;
+  const uintmax_t bytes = std::filesystem::file_size(stored.path, error);
+  if (!error) model.bytes = bytes;
   try {
     gguf::File file = OpenFile(stored.path);
-    model.bytes = file.file_bytes();
+    model.bytes = file.file_bytes();  // of all parts
     model.type = convert::FileTypeName(file);
     model.architecture =
         gguf::Printable(file.metadata().GetStringOr("general.architecture", ""), 40);
@@ -58,8 +63,8 @@ ListedModel LookAt(const StoredModel& stored, const engine::Memory& memory) {
     model.fits = model.memory <= static_cast<double>(memory.available) ? "yes"
                  : model.memory <= static_cast<double>(memory.total)   ? "tight"
                                                                        : "no";
-  } catch (const gguf::Error& error) {
-    model.problem = MessageOf(error);
+  } catch (const gguf::Error& fault) {
+    model.problem = MessageOf(fault);
   }
   return model;
 }

@@ -24,7 +24,7 @@ void CheckRunFlags(const RunOptions& options) {
              " answers the lines of one -f, and no other prompt");
     RefuseIf(options.json || !options.prompt_cache.empty(), "--jsonl",
              " does not go with --json or --prompt-cache");
-    RefuseIf(options.parallel > 1 && !options.generation.draft_model.empty(), "--draft-model",
+    RefuseIf(options.parallel > 1 && !options.generation.draft_model.empty(), "-md",
              " has no effect with --parallel");
   } else {
     RefuseIf(!options.output.empty(), "-o", " has no effect without --jsonl");
@@ -38,7 +38,7 @@ void CheckChatFlags(const RunOptions& options, bool is_chat, bool has_schema) {
   options.tools.CheckFlags(is_chat, has_schema);
   if (is_chat) {
     return RefuseIf(options.special && !options.jsonl, "--special",
-                    " has no effect with --chat: the template says what is special");
+                    " has no effect in a conversation: the template says what is special");
   }
   constexpr const char* kChatOnly = " has no effect without --chat";
   RefuseIf(!options.system.empty(), "--system", kChatOnly);

@@ -46,7 +46,8 @@ RunInput ReadInput(const RunOptions& options) {
   CheckRunFlags(options);
   RunInput input = {.session = options.model.ForSession(), .tools = {}, .requests = {}};
   std::string schema;
-  const std::shared_ptr<const grammar::Grammar> grammar = options.generation.ReadGrammar(&schema);
+  const std::shared_ptr<const grammar::Grammar> grammar =
+      options.generation.ReadGrammar(&schema, options.jsonl || !options.messages.empty());
   input.tools = options.tools.ReadTools();
   options.generation.ForDrafts({});  // throws if the flags of drafts do not fit together
   input.requests = ReadRequests(options, grammar, schema);

@@ -8,10 +8,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,9 +28,11 @@
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"
+#include "engine/sampling/settings.h"
 #include "engine/session/batch.h"
 #include "engine/session/encode.h"
 #include "engine/session/memory.h"
+#include "engine/session/xxh64.h"
 #include "engine/stopwatch.h"
 #include "gguf/output_file.h"
 
@@ -37,6 +42,28 @@ namespace {
 using tokenizer::TokenId;
 
 constexpr std::string_view kAnswer = "{\"text\":";  // the beginning of ResultJson()
+
+constexpr std::string_view kHash = "request_hash";
+
+// The hash of all that determines an answer besides the seed: the model, the prompt's ids, and what
+// the request and the flags ask for.
+std::string HashOf(const RunOptions& options, const RunSetup& setup, const RunRequest& request,
+                   std::span<const TokenId> ids) {
+  std::ostringstream all;
+  const gguf::File& file = setup.model.file;
+  all << std::filesystem::path(file.path()).filename() << ' ' << file.file_bytes();
+  for (const TokenId id : ids) all << ' ' << id;
+  all << '\n' << request.max_tokens << '\n' << request.id.Compact() << '\n' << request.schema;
+  all << '\n' << options.generation.grammar << '\n' << request.n_likeliest.value_or(0);
+  for (const std::string& text : request.stop_texts) all << '\n' << gguf::JsonQuoted(text);
+  pronk::Sampling sampling = request.SamplingOver(setup.session.sampling);
+  for (const engine::Setting& setting : engine::Settings(sampling)) {
+    if (setting.is_number() && setting.name != "seed") all << '\n' << setting.Get();
+  }
+  const std::string text = all.str();
+  return Format("%016llx", static_cast<unsigned long long>(
+                               engine::Xxh64(std::as_bytes(std::span<const char>(text)))));
+}
 
 std::string LineName(size_t number) { return "line " + std::to_string(number); }
 
@@ -65,11 +92,9 @@ std::vector<std::vector<TokenId>> EncodeLines(const RunOptions& options, const R
 // The file of the answers: an interrupted run leaves it, and the next run continues it.
 class AnswerFile {
  public:
-  // Opens and locks it. Its lines must be answers to these prompts, judged by token counts and the
-  // requests' ids; only an unfinished last line is cut off. Throws engine::Error, gguf::Error.
-  AnswerFile(const std::string& path, const std::vector<std::vector<TokenId>>& ids,
-             const std::vector<RunRequest>& requests)
-      : path_(path) {
+  // Opens and locks it. Its lines must be answers to these requests, judged by their hashes; only
+  // an unfinished last line is cut off. Throws engine::Error, gguf::Error.
+  AnswerFile(const std::string& path, const std::vector<std::string>& hashes) : path_(path) {
     // A serial line or a pipe is opened without waiting, and refused.
     const int fd =
         open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
@@ -86,20 +111,16 @@ class AnswerFile {
       is_whole = line.ends_with('\n');
       const std::string name = path + ", " + LineName(n_lines_ + 1);
       if (!line.starts_with(kAnswer) && (is_whole || !kAnswer.starts_with(line))) FailOther();
-      JsonView n_tokens, id;
+      JsonView hash;
       try {
-        const JsonView answer = ParseJson(line, name);
-        n_tokens = answer["prompt_tokens"];
-        id = answer["id"];
+        hash = ParseJson(line, name)[kHash];
       } catch (const engine::Error&) {
         if (is_whole) throw;
         is_whole = true;  // it is cut off
         break;
       }
-      if (n_lines_ >= ids.size() || !n_tokens.IsNumber() ||
-          n_tokens.Number() != static_cast<double>(ids[n_lines_].size()) ||
-          (requests[n_lines_].id.is_there() && !(requests[n_lines_].id == id)))
-        throw engine::Error(name, ": answers another prompt: give another name");
+      if (n_lines_ >= hashes.size() || !hash.IsString() || hash.String() != hashes[n_lines_])
+        throw engine::Error(name, ": answers another request: give another name");
       n_bytes += static_cast<off_t>(line.size());
     }
     if (std::ferror(file_.get()) != 0) Fail("cannot be read");
@@ -155,7 +176,12 @@ int RunLines(const RunOptions& options, const RunSetup& setup,
              const std::vector<RunRequest>& requests) {
   const std::vector<std::vector<TokenId>> ids = EncodeLines(options, setup, requests);
   std::optional<AnswerFile> file;
-  if (!options.output.empty()) file.emplace(options.output, ids, requests);
+  std::vector<std::string> hashes;  // empty without a file
+  if (!options.output.empty()) {
+    for (size_t i = 0; i < ids.size(); ++i)
+      hashes.push_back(HashOf(options, setup, requests[i], ids[i]));
+    file.emplace(options.output, hashes);
+  }
   const size_t first = file ? file->n_lines() : 0;
   if (first > 0) Note(Format("%zu of %zu lines are answered already", first, ids.size()));
 
@@ -200,10 +226,11 @@ int RunLines(const RunOptions& options, const RunSetup& setup,
     Place& place = *std::ranges::find(places, std::optional(line), &Place::line);
     if (ended.result.is_broken && !std::exchange(is_broken, true)) ComplainOfBroken();
     if (ComplainIfCut(ended.result.is_free ? nullptr : place.constraint.get(),
-                      ended.result.stop_reason))
+                      ended.result.stop_reason, LineName(requests[line].line)))
       status = kExitCut;
-    answers[line] = ResultJson(ended.result, place.seed, setup.load_seconds,
-                               ExtraFields(requests[line], place.likely), -1);
+    Json more = ExtraFields(requests[line], place.likely);
+    if (file) more[kHash] = hashes[line];
+    answers[line] = ResultJson(ended.result, place.seed, setup.load_seconds, more, -1);
     n_tokens += ended.result.tokens.size();
     place.line.reset();
     place.session.reset();

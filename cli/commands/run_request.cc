@@ -18,7 +18,15 @@ namespace {
 
 constexpr std::string_view kFields =
     "prompt, messages, id, seed, n_predict, max_tokens, max_completion_tokens, stop, json_schema, "
-    "response_format, grammar, logprobs, top_logprobs, n_probs, model";
+    "response_format, grammar, logprobs, top_logprobs, n_probs, n, model";
+
+// Fields that clients of servers send, and that change no answer.
+bool IsIdle(std::string_view key) {
+  constexpr std::string_view kIdle[] = {"stream",  "stream_options", "cache_prompt",
+                                        "id_slot", "service_tier",   "store",
+                                        "user",    "metadata",       "timings_per_token"};
+  return std::ranges::find(kIdle, key) != std::end(kIdle);
+}
 
 // The value of one field.
 class Field {
@@ -53,6 +61,53 @@ class Field {
     }
     return texts;
   }
+  // The value of a setting: a number, or the texts that its flag takes. The latter are checked by
+  // reading them into the setting.
+  RunRequest::Value ValueOf(const engine::Setting& setting) const {
+    if (setting.is_number()) {
+      const double number = Number(setting.low, setting.high, setting.is_whole());
+      if (setting.name == "mirostat" && number == 1) Fail("0 or 2 (version 2 of Mirostat)");
+      return number;
+    }
+    std::vector<std::string> texts;
+    if (setting.name == "logit_bias") {
+      texts = Biases();
+    } else if (setting.name == "steps") {
+      for (const std::string& name : Texts()) texts.push_back(name);
+      texts = {Joined(texts, ";")};
+    } else if (setting.name == "dry.breakers") {
+      texts = Texts();
+      texts.insert(texts.begin(), "none");
+    } else {
+      if (!value_.IsBool()) Fail("true or false");
+      texts = {value_.Bool() ? "true" : "false"};
+    }
+    for (const std::string& text : texts) {
+      if (const std::string fault = setting.Read(text); !fault.empty())
+        throw engine::Error(key_, ": ", fault);
+    }
+    return texts;
+  }
+  // llama-server's [[ID, BIAS], ...], where false forbids a token, or OpenAI's {"ID": BIAS}.
+  std::vector<std::string> Biases() const {
+    std::vector<std::string> texts;
+    const auto add = [&](const std::string& id, const JsonView& bias) {
+      const bool is_never = bias.IsBool() && !bias.Bool();
+      if (!bias.IsNumber() && !is_never) Fail("[[ID, BIAS], ...] or {\"ID\": BIAS, ...}");
+      texts.push_back(id + (is_never ? "-inf" : Format("%+.9g", bias.Number())));
+    };
+    for (const auto& [key, item] : value_) {
+      if (value_.IsObject()) {
+        add(key, item);
+      } else {
+        std::vector<JsonView::Member> pair;
+        for (const auto& member : item) pair.push_back(member);
+        add(pair.size() == 2 ? std::string(pair[0].value.text()) : "",
+            pair.size() == 2 ? pair[1].value : JsonView());
+      }
+    }
+    return texts;
+  }
   // The schema of a response_format; "": any object; none: any text.
   std::optional<std::string> Schema() const {
     const JsonView type = value_["type"];
@@ -78,17 +133,23 @@ class Field {
 
 pronk::Sampling RunRequest::SamplingOver(pronk::Sampling base) const {
   const std::vector<engine::Setting> all = engine::Settings(base);
-  for (const auto& [name, number] : settings) engine::FindSetting(all, name)->Set(number);
+  for (const auto& [name, value] : settings) {
+    const engine::Setting& setting = *engine::FindSetting(all, name);
+    if (const double* const number = std::get_if<double>(&value)) {
+      setting.Set(*number);
+    } else {
+      for (const std::string& text : std::get<std::vector<std::string>>(value)) setting.Read(text);
+    }
+  }
   return base;
 }
 
 std::shared_ptr<const grammar::Grammar> RequestReader::ReadGrammar(const std::string& text,
-                                                                   bool is_schema) {
+                                                                   bool is_schema,
+                                                                   const std::string& name) {
   auto& grammar = grammars_[(is_schema ? "schema " : "grammar ") + text];
   if (grammar != nullptr) return grammar;
-  const grammar::SchemaOptions options{
-      .free_space = generation_.json_free_space,
-      .note = [](const std::string& what) { Complain("note: " + what); }};
+  const grammar::SchemaOptions options = generation_.ForSchemas(name);
   return grammar = std::make_shared<const grammar::Grammar>(
              !is_schema     ? grammar::ParseGbnf(text)
              : text.empty() ? grammar::JsonObject(options)
@@ -111,12 +172,19 @@ RunRequest RequestReader::Read(const JsonView& json, const std::string& name) {
   if (has_prompt) request.prompt = json.String();
   size_t n_likeliest = request.n_likeliest.value_or(0);
   const auto find_setting = [&](const std::string& key) {
-    const engine::Setting* const found = engine::FindSetting(settings, key);
-    return found != nullptr && found->is_number() ? found : nullptr;
+    return engine::FindSetting(settings, key == "dry_sequence_breakers" ? "dry.breakers" : key);
+  };
+  std::string form;  // the field that has set the grammar
+  const auto set_grammar = [&](const std::string& key, const std::string* text, bool is_schema) {
+    if (text != nullptr && !std::exchange(form, key).empty())
+      throw engine::Error("there is another grammar in the same request");
+    request.grammar = text == nullptr ? nullptr : ReadGrammar(*text, is_schema, name);
+    request.schema = text == nullptr || !is_schema ? "" : *text;
   };
   const auto is_field = [&](const std::string& key) {
     const std::string all = ", " + std::string(kFields) + ",";
-    return all.find(", " + key + ",") != std::string::npos || find_setting(key) != nullptr;
+    return IsIdle(key) || all.find(", " + key + ",") != std::string::npos ||
+           find_setting(key) != nullptr;
   };
   const auto take = [&](const std::string& key, const JsonView& value) {
     const Field field(key, value);
@@ -134,36 +202,37 @@ RunRequest RequestReader::Read(const JsonView& json, const std::string& name) {
     } else if (is("seed")) {
       const int64_t seed = field.Whole(-1, 0x1p53);
       if (seed >= 0) request.settings.emplace_back("seed", static_cast<double>(seed));
-    } else if (is("n_predict") || is("max_tokens") || is("max_completion_tokens")) {
+    } else if (is("n")) {
+      field.Whole(1, 1);
+    } else if (is("n_predict") || is("num_predict") || is("max_tokens") ||
+               is("max_completion_tokens")) {
       request.max_tokens = field.Whole(-2, engine::kMaxTokens);
     } else if (is("stop")) {
       request.stop_texts = field.Texts();
     } else if (is("json_schema")) {
       place = "json_schema: ";
-      request.schema = SchemaIn(std::string(value.text()));
-      request.grammar = ReadGrammar(request.schema, /*is_schema=*/true);
+      const std::string schema = SchemaIn(std::string(value.text()));
+      set_grammar(key, &schema, /*is_schema=*/true);
     } else if (is("response_format")) {
       const std::optional<std::string> schema = field.Schema();
       place = "response_format: ";
-      if (schema) request.grammar = ReadGrammar(*schema, /*is_schema=*/true);
-      request.schema = schema.value_or("");
+      set_grammar(key, schema ? &*schema : nullptr, /*is_schema=*/true);
     } else if (is("grammar")) {
       place = "grammar: ";
-      request.grammar = ReadGrammar(field.Text(), /*is_schema=*/false);
-      request.schema.clear();
+      const std::string text = field.Text();
+      set_grammar(key, text.empty() ? nullptr : &text, /*is_schema=*/false);
     } else if (is("logprobs") && value.IsBool()) {
       wants = value.Bool();
     } else if (is("logprobs") || is("top_logprobs") || is("n_probs")) {
       n_likeliest = static_cast<size_t>(field.Whole(0, engine::kMaxTokens));
       wants = wants || n_likeliest > 0 || !is("n_probs");  // llama-server's 0 is none
-    } else {
+    } else if (!IsIdle(key)) {
       const engine::Setting* const setting = find_setting(key);
       if (setting == nullptr) {
         throw engine::Error(gguf::Quoted(key, 40), ": there is no such field; there are ", kFields,
                             ", and the settings: temperature, top_k, top_p, min_p, ...");
       }
-      request.settings.emplace_back(setting->name,
-                                    field.Number(setting->low, setting->high, setting->is_whole()));
+      request.settings.emplace_back(setting->name, field.ValueOf(*setting));
     }
   };
   try {
@@ -205,7 +274,8 @@ std::vector<RunRequest> RequestReader::ReadLines(const std::string& path) {
 
 RunRequest RequestReader::ReadMessages(const std::string& path) {
   RunRequest request = Read(ReadJson(path), path == "-" ? "stdin" : path);
-  if (request.messages.empty()) throw engine::Error(path, ": expected a list of messages");
+  if (request.messages.empty())
+    throw engine::Error(path == "-" ? "stdin" : path, ": expected a list of messages");
   return request;
 }
 

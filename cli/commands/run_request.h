@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "cli/options/generation_options.h"
@@ -23,10 +24,13 @@ namespace cli {
 
 // Fields that the JSON does not set have the flags' values.
 struct RunRequest {
+  // A number, or texts as the setting's flag takes them.
+  using Value = std::variant<double, std::vector<std::string>>;
+
   std::string prompt;
-  std::vector<tokenizer::Message> messages = {};                   // if any, replace the prompt
-  JsonView id = {};                                                // returned with the answer
-  std::vector<std::pair<std::string_view, double>> settings = {};  // names of engine::Settings
+  std::vector<tokenizer::Message> messages = {};                  // if any, replace the prompt
+  JsonView id = {};                                               // returned with the answer
+  std::vector<std::pair<std::string_view, Value>> settings = {};  // names of engine::Settings
   int64_t max_tokens = -1;
   std::vector<std::string> stop_texts = {};
   std::shared_ptr<const grammar::Grammar> grammar = nullptr;  // null: none
@@ -51,7 +55,9 @@ class RequestReader {
 
  private:
   RunRequest Read(const JsonView& json, const std::string& name);
-  std::shared_ptr<const grammar::Grammar> ReadGrammar(const std::string& text, bool is_schema);
+  // The grammar of a GBNF text or a schema; `name` begins the notes on it.
+  std::shared_ptr<const grammar::Grammar> ReadGrammar(const std::string& text, bool is_schema,
+                                                      const std::string& name);
 
   RunRequest flags_;
   const GenerationOptions& generation_;

@@ -12,6 +12,7 @@
 #include "cli/options/loading.h"
 #include "cli/options/model_options.h"
 #include "cli/options/template_options.h"
+#include "cli/options/tool_options.h"
 #include "cli/output/json_file.h"
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"
@@ -27,27 +28,35 @@ namespace {
 struct RenderOptions {
   ModelOptions model;
   TemplateOptions template_options;
+  ToolOptions tools;
   std::string messages;
   bool no_generation_prompt = false;
 };
 
-// The messages as `run --messages` and chat give them to a template; with keys that these do not
-// know, only the style of texts changes.
-tokenizer::Value MessagesFor(const JsonView& json, const engine::ChatForm& form) {
+// Whether all messages consist of what `run --messages` and chat know.
+bool AreKnown(const JsonView& messages) {
   constexpr std::string_view kKnown[] = {"role",         "content",           "name",
                                          "tool_calls",   "reasoning_content", "refusal",
                                          "tool_call_id", "function_call"};
-  bool is_known = json.IsArray();
-  for (const auto& [none, message] : json) {
+  bool is_known = messages.IsArray();
+  for (const auto& [none, message] : messages) {
     for (const auto& [key, value] : message.Members())
       is_known = is_known && std::ranges::find(kKnown, key) != std::end(kKnown);
     for (const auto& [index, part] : message["content"])
       is_known = is_known && part["type"].IsString() && part["type"].String() == "text";
   }
-  if (!is_known) return tokenizer::Styled(tokenizer::ToTemplateValue(json), form.text_style);
-  return tokenizer::ToTemplateValue(tokenizer::ReadMessages(json),
-                                    form.call_style.value_or(tokenizer::CallStyle()),
-                                    form.text_style);
+  return is_known;
+}
+
+// As `run --messages` and chat give messages to a template; messages with other keys are given to
+// it as they are, but for the style of texts.
+std::string Rendered(const JsonView& messages, const engine::ChatForm& form,
+                     const tokenizer::Tokenizer* tokenizer) {
+  if (AreKnown(messages))
+    return engine::RenderChat(tokenizer, form, tokenizer::ReadMessages(messages)).text;
+  tokenizer::ChatInput input;
+  input.messages = tokenizer::Styled(tokenizer::ToTemplateValue(messages), form.text_style);
+  return form.Render(std::move(input), tokenizer).text;
 }
 
 int RunTemplate(const RenderOptions& options) {
@@ -66,25 +75,27 @@ int RunTemplate(const RenderOptions& options) {
   engine::ChatForm form(source);
   form.variables = options.template_options.Variables(form.chat_template);
   form.begins_answer = !options.no_generation_prompt;
+  if (const std::string tools = options.tools.ReadTools(); !tools.empty()) form.SetTools(tools);
+  const std::string name = options.messages == "-" ? "stdin" : options.messages;
   // A list of messages, or an object with more: {"messages": [...], "tools": [...], ...}.
-  tokenizer::ChatInput input;
   const JsonView json = ReadJson(options.messages);
-  if (!json.IsObject()) {
-    input.messages = MessagesFor(json, form);
-  } else {
+  JsonView messages = json;
+  if (json.IsObject()) {
+    messages = json["messages"];
     for (const auto& [key, value] : json.Members()) {
-      if (key == "messages") {
-        input.messages = MessagesFor(value, form);
-      } else if (key == "tools") {
-        input.tools = tokenizer::ToTemplateValue(value);
-      } else {
-        input.extra.emplace_back(key, tokenizer::ToTemplateValue(value));
+      if (key == "tools") {
+        form.SetTools(std::string(value.text()));
+      } else if (key != "messages") {
+        form.variables.emplace_back(key, tokenizer::ToTemplateValue(value));
       }
     }
   }
-  if (!input.messages.IsList())
-    throw engine::Error(options.messages, ": holds no list of messages");
-  WriteOut(form.Render(std::move(input), tokenizer.get()).text);
+  if (!messages.IsArray()) throw engine::Error(name, ": expected a list of messages");
+  try {
+    WriteOut(Rendered(messages, form, tokenizer.get()));
+  } catch (const gguf::Error& error) {  // a message
+    throw engine::Error(name, ": ", error.what());
+  }
   return kExitDone;
 }
 
@@ -95,8 +106,12 @@ void AddTemplate(CommandLine& line) {
   RenderOptions& options = command.Does(RunTemplate);
   options.model.AddModelFlag(command);
   options.template_options.AddFlags(command);
-  command.Add("--messages FILE.json", options.messages, "The conversation (- for stdin)")
+  command
+      .Add("--messages FILE.json", options.messages,
+           "The conversation (- for stdin): a list of messages, or {\"messages\": [...], "
+           "\"tools\": [...]}")
       .Required();
+  options.tools.AddToolsFlag(command);
   command.Add("--no-generation-prompt", options.no_generation_prompt,
               "Leave out the beginning of an answer");
 }

@@ -68,6 +68,11 @@ size_t TakeFlag(std::span<const std::string> args, const CommandLine& line, Comm
   std::optional<std::string> value;
   if (equals != std::string::npos) value = arg.substr(equals + 1);
   Flag* flag = command.Find(name);
+  if (flag == nullptr && name.starts_with("--")) {  // llama.cpp also takes --top_k
+    std::string hyphens = name;
+    std::ranges::replace(hyphens, '_', '-');
+    flag = command.Find(OurFlag(hyphens));
+  }
   if (flag == nullptr && arg[1] != '-' && arg.size() > 2 && IsDigit(arg[2])) {  // -n128
     flag = command.Find(arg.substr(0, 2));
     if (flag != nullptr && flag->is_switch()) flag = nullptr;
@@ -293,7 +298,7 @@ Command& CommandLine::Cut(const std::vector<std::string>& args) {
     throw UsageError("a subcommand comes before ", gguf::Quoted(args[0]),
                      ": 'pronk --help' lists them, and 'pronk run' completes a text");
   }
-  Command& command = Find(OurCommand(args));
+  Command& command = Find(OurCommand(args, Find("run")));
   std::vector<std::string> words;
   size_t i = 1;
   while (i < args.size() && args[i] != "--") {

@@ -18,7 +18,6 @@
 #include "gguf/json.h"
 #include "gguf/number.h"
 #include "grammar/gbnf.h"
-#include "grammar/json_schema.h"
 
 namespace cli {
 namespace {
@@ -164,6 +163,20 @@ void GenerationOptions::AddGrammarFlags(Command& command) {
               "Write what this GBNF grammar allows: a file, or the grammar itself (with ::=)");
 }
 
+grammar::SchemaOptions GenerationOptions::ForSchemas(const std::string& name) const {
+  const std::string note = name.empty() ? "note: " : "note: " + name + ": ";
+  return {.free_space = json_free_space,
+          .closed = !json_open,
+          .has_closed =
+              [note] {
+                Complain(note +
+                         "objects get only the properties that the schema names; --json-open "
+                         "allows others, too");
+              },
+          .ordered = !json_open,
+          .note = [note](const std::string& what) { Complain(note + what); }};
+}
+
 std::string SchemaIn(const std::string& text) {
   gguf::JsonView json;
   try {
@@ -180,21 +193,12 @@ std::string SchemaIn(const std::string& text) {
   return has_schema ? std::string(schema.text()) : text;
 }
 
-std::shared_ptr<const Grammar> GenerationOptions::ReadGrammar(std::string* schema_text) const {
+std::shared_ptr<const Grammar> GenerationOptions::ReadGrammar(std::string* schema_text,
+                                                              bool has_requests) const {
   if (!grammar.empty() + !schema.empty() + json_object > 1) {
     throw UsageError("--grammar, --json-schema and --json-object: give one of them");
   }
-  const grammar::SchemaOptions options{
-      .free_space = json_free_space,
-      .closed = !json_open,
-      .has_closed =
-          [] {
-            Complain(
-                "note: objects get only the properties that the schema names; --json-open allows "
-                "others, too");
-          },
-      .ordered = !json_open,
-      .note = [](const std::string& what) { Complain("note: " + what); }};
+  const grammar::SchemaOptions options = ForSchemas();
   if (json_object) return std::make_shared<const Grammar>(grammar::JsonObject(options));
   if (!schema.empty()) {
     const auto read = [&](const std::string& text) {
@@ -205,8 +209,9 @@ std::shared_ptr<const Grammar> GenerationOptions::ReadGrammar(std::string* schem
     return std::make_shared<const Grammar>(
         From(schema, IsSchemaText(schema), "--json-schema", read));
   }
-  if (json_free_space) throw UsageError("--json-free-space: needs --json-schema or --json-object");
-  if (json_open) throw UsageError("--json-open: needs --json-schema");
+  if (json_free_space && !has_requests)
+    throw UsageError("--json-free-space: needs --json-schema or --json-object");
+  if (json_open && !has_requests) throw UsageError("--json-open: needs --json-schema");
   if (grammar.empty()) return nullptr;
   return std::make_shared<const Grammar>(
       From(grammar, IsGrammarText(grammar), "--grammar", grammar::ParseGbnf));
@@ -219,10 +224,13 @@ void ComplainOfBroken() {
       "weights are broken (pronk inspect --check names them)");
 }
 
-bool ComplainIfCut(grammar::Constraint* constraint, pronk::StopReason reason) {
+bool ComplainIfCut(grammar::Constraint* constraint, pronk::StopReason reason,
+                   const std::string& name) {
   const bool is_whole =
       constraint == nullptr || reason == pronk::StopReason::kEos || constraint->may_end();
-  if (!is_whole) Complain("note: the text is incomplete: it stops before its grammar does");
+  if (!is_whole)
+    Complain("note: " + (name.empty() ? "" : name + ": ") +
+             "the text is incomplete: it stops before its grammar does");
   return !is_whole;
 }
 

@@ -20,6 +20,7 @@
 #include "engine/sampling/settings.h"
 #include "engine/session/generate.h"
 #include "grammar/grammar.h"
+#include "grammar/json_schema.h"
 
 namespace cli {
 
@@ -54,9 +55,13 @@ struct GenerationOptions {
   // for each ignored recommendation; explain: prints where each setting comes from. Throws
   // UsageError, gguf::Error.
   pronk::Sampling SamplingFor(const engine::Model& model, bool explain) const;
-  // nullptr without a flag. Sets schema_text to the schema's text. Throws UsageError for several
+  // How schemas become grammars, of flags and of requests; `name` begins the notes ("" for flags).
+  grammar::SchemaOptions ForSchemas(const std::string& name = "") const;
+  // nullptr without a flag. Sets schema_text to the schema's text. has_requests: requests may have
+  // schemas to which --json-open and --json-free-space apply. Throws UsageError for several
   // flags, engine::Error for a wrong grammar.
-  std::shared_ptr<const grammar::Grammar> ReadGrammar(std::string* schema_text = nullptr) const;
+  std::shared_ptr<const grammar::Grammar> ReadGrammar(std::string* schema_text = nullptr,
+                                                      bool has_requests = false) const;
   // The draft model, if one was named, with `main`'s changes of keys. Throws as LoadModel().
   std::optional<engine::Model> LoadDraftModel(const ModelOptions& main) const;
   // `model` is from LoadDraftModel(). Throws UsageError if flags do not fit together or the model.
@@ -79,6 +84,7 @@ std::string SchemaIn(const std::string& text);
 // Warns of weights that are not numbers. Callers call it once.
 void ComplainOfBroken();
 // Warns, and returns true, if a text ended in the middle of its grammar.
-bool ComplainIfCut(grammar::Constraint* constraint, pronk::StopReason reason);
+bool ComplainIfCut(grammar::Constraint* constraint, pronk::StopReason reason,
+                   const std::string& name = "");
 
 }  // namespace cli

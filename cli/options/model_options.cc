@@ -62,13 +62,14 @@ std::string DefaultModelPath() {
 
 std::string ResolveModel(const std::string& name) {
   const bool is_path = name.starts_with('/') || name.starts_with('.');
+  const bool is_default = Lower(name) == kDefaultModel;
   // A file that happens to be called "default" does not replace the default model.
   const std::string with_ending = name + ".gguf";
   std::error_code error;
-  if (name != kDefaultModel && !MayBeFile(name) && fs::is_regular_file(with_ending, error))
+  if (!is_default && !MayBeFile(name) && fs::is_regular_file(with_ending, error))
     return with_ending;
-  if (is_path || (name != kDefaultModel && MayBeFile(name))) return name;
-  if (name != kDefaultModel) return PathOfModel(name, FindModels());
+  if (is_path || (!is_default && MayBeFile(name))) return name;
+  if (!is_default) return PathOfModel(name, FindModels());
   std::string path = DefaultModelPath();
   if (path.empty()) {
     throw engine::Error("the included model, ", kDefaultModel,

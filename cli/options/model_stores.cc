@@ -180,11 +180,6 @@ void AddOllama(const fs::path& root, Stores& stores) {
 
 unsigned char Byte(char c) { return static_cast<unsigned char>(c); }
 
-std::string Lower(std::string text) {
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
-  return text;
-}
-
 bool IsNameOf(const std::string& query, const StoredModel& model) {
   const std::string name = Lower(model.name);
   const std::string file = name.substr(name.rfind('/') + 1);

@@ -306,17 +306,23 @@ std::string OurFlag(const std::string& name) {
   return ours.empty() ? name : ours;
 }
 
-std::string OurCommand(std::span<const std::string> args) {
+std::string OurCommand(std::span<const std::string> args, Command& run) {
   if (args[0] == "pull") {
     throw UsageError("pull: pronk opens no connection; this line does: ",
                      args.size() > 1 ? PullLine(args[1]) : SuggestedModel().line);
   }
-  const auto converses = [](const auto& arg) { return OurFlag(arg) == "--conversation"; };
-  return args[0] == "run" && std::ranges::any_of(args, converses) ? "chat" : args[0];
+  if (args[0] != "run") return args[0];
+  for (size_t i = 1; i < args.size() && args[i] != "--"; ++i) {
+    const std::string name = OurFlag(args[i]);
+    if (name == "--conversation") return "chat";
+    const Flag* const flag = run.Find(name);
+    if (flag != nullptr && !flag->is_switch() && !flag->may_be_alone) ++i;  // its value
+  }
+  return "run";
 }
 
 bool IsImplied(const Command& command, const std::string& flag) {
-  return (command.name == "chat" && flag == "--conversation") ||
+  return (command.name == "chat" && (flag == "--conversation" || flag == "--no-display-prompt")) ||
          (command.name == "run" && flag == "--no-conversation");
 }
 

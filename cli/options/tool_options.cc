@@ -14,9 +14,7 @@ namespace cli {
 
 void ToolOptions::AddToolFlags(Command& command) {
   command.group = "Tool calls";
-  command.Add(
-      "--tools FILE", tools,
-      "With --chat: functions that the model may call, in OpenAI's format: a file, or [...]");
+  AddToolsFlag(command);
   command.Add("--tool-choice CHOICE", choice,
               "auto (default), none, required, or the name of the function to call");
 }
@@ -36,6 +34,11 @@ void ToolOptions::AddAnswerFlags(Command& command) {
   command.group = group;
 }
 
+void ToolOptions::AddToolsFlag(Command& command) {
+  command.Add("--tools FILE", tools,
+              "Functions that the model may call, in OpenAI's format: a file, or [...]");
+}
+
 void ToolOptions::CheckFlags(bool is_chat, bool has_schema) const {
   const auto refuse = [](bool given, const char* flag, const char* why) {
     if (given) throw UsageError(flag, why);
@@ -46,6 +49,8 @@ void ToolOptions::CheckFlags(bool is_chat, bool has_schema) const {
   refuse(!is_chat && schema_in_prompt, "--schema-in-prompt", kChatOnly);
   refuse(!is_chat && no_schema_in_prompt, "--no-schema-in-prompt", kChatOnly);
   refuse(!is_chat && thinking_budget >= 0, "--reasoning-budget", kChatOnly);
+  refuse(thinking_budget < 0 && !thinking_message.empty(), "--reasoning-budget-message",
+         " has no effect without --reasoning-budget");
   refuse(tools.empty() && !choice.empty(), "--tool-choice", " has no effect without --tools");
   refuse(schema_in_prompt && no_schema_in_prompt, "--schema-in-prompt and --no-schema-in-prompt",
          ": give one of them");
@@ -55,9 +60,12 @@ void ToolOptions::CheckFlags(bool is_chat, bool has_schema) const {
 
 std::string ToolOptions::ReadTools() const {
   if (tools.empty()) return "";
-  const bool is_text = tools.find_first_not_of(" \t\r\n") == tools.find('[');
+  const size_t begin = tools.find_first_not_of(" \t\r\n");
+  const bool is_one = begin == tools.find('{'), is_text = is_one || begin == tools.find('[');
   const std::string name = is_text ? "--tools" : tools;
-  const std::string text = is_text ? tools : ReadText(tools, kMaxDocumentBytes);
+  const std::string text = is_one    ? "[" + tools + "]"
+                           : is_text ? tools
+                                     : ReadText(tools, kMaxDocumentBytes);
   try {
     if (!engine::ReadTools(text).is_there()) throw engine::Error("tools: expected at least one");
   } catch (const engine::Error& error) {

@@ -18,6 +18,7 @@ struct ToolOptions {
   int64_t thinking_budget = -1;
   std::string thinking_message;
 
+  void AddToolsFlag(Command& command);  // --tools alone
   void AddToolFlags(Command& command);
   void AddAnswerFlags(Command& command);  // the other flags
   // Throws UsageError if a flag has no effect.

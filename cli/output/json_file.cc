@@ -40,7 +40,7 @@ JsonView ParseJson(std::string text, const std::string& name) {
 }
 
 JsonView ReadJson(const std::string& path) {
-  return ParseJson(ReadText(path, kMaxDocumentBytes), path);
+  return ParseJson(ReadText(path, kMaxDocumentBytes), path == "-" ? "stdin" : path);
 }
 
 std::optional<std::string> UnquoteJson(const std::string& text) {

@@ -81,6 +81,11 @@ std::string Counted(size_t n, const std::string& what) {
 
 std::string TypeName(gguf::DType type) { return std::string(gguf::Info(type).name); }
 
+std::string Lower(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+  return text;
+}
+
 std::string ShapeText(const gguf::TensorView& tensor) {
   std::string text;
   for (uint32_t i = tensor.n_dims; i-- > 0;) {

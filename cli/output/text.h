@@ -30,6 +30,8 @@ std::string TypeName(gguf::DType type);  // "Q8_0"
 // "4096 x 256": rows first, as everywhere except in a file's own dims.
 std::string ShapeText(const gguf::TensorView& tensor);
 
+std::string Lower(std::string text);  // A to Z become a to z
+
 // Joins words with `between`.
 template <class Words>
 std::string Joined(const Words& words, std::string_view between) {

@@ -95,8 +95,12 @@ class LineEditor::Terminal {
   }
 
   Result Read(const std::string& prompt, std::string& line) {
-    // \1 marks text without width.
-    prompt_ = ToWide(HasColour(STDERR_FILENO) ? "\1\033[1m\1" + prompt + "\1\033[0m\1" : prompt);
+    // \1 marks text without width, which libedit attaches to the next character. So a space, in
+    // which no weight is seen, follows the last such text.
+    const std::string word = prompt.substr(0, prompt.find_last_not_of(' ') + 1),
+                      spaces = prompt.substr(word.size());
+    const bool is_bold = HasColour(STDERR_FILENO) && !spaces.empty();
+    prompt_ = ToWide(is_bold ? "\1\033[1m\1" + word + "\1\033[0m\1" + spaces : prompt);
     prompt_columns_ = prompt.size();
     interrupted_ = false;
     if (std::exchange(resized, 0) != 0) el_resize(editor_.get());

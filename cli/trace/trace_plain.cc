@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 
+#include "cli/command.h"
 #include "cli/options/loading.h"
 #include "cli/output/text.h"
 #include "cli/trace/trace_report.h"
@@ -83,10 +84,11 @@ std::string HeadTable(const engine::Model& model, const std::vector<TokenId>& id
   });
   const engine::LayerPlan& plan = model.config.layers[0];  // all are alike
   const size_t dim = plan.key_length, last = ids.size() - 1;
-  if (layer >= model.config.n_layers() || head >= plan.n_heads || dim < 5) {
-    throw engine::Error(Format("--head: the model has %zu layers of %zu heads of %zu numbers",
-                               model.config.n_layers(), plan.n_heads, dim));
-  }
+  if (layer >= model.config.n_layers())
+    throw UsageError("--layer: the model has ", model.config.n_layers(), " layers, from 0 on");
+  if (head >= plan.n_heads)
+    throw UsageError("--head: the model has ", plan.n_heads, " heads, from 0 on");
+  if (dim < 5) throw engine::Error("--head: expected heads of at least 5 numbers, found ", dim);
   plain.Forward(ids);
   const size_t kv_head = head / (plan.n_heads / plan.n_kv_heads);
   const auto of_head = [&](const char* name, size_t token, size_t of) {

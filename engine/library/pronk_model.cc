@@ -148,8 +148,9 @@ std::string Model::chat_template() const {
 }
 
 std::string Model::Render(const std::vector<Message>& messages, const Rendering& rendering) const {
-  return Guarded(
-      [&] { return engine::RenderChat(*impl_, FormOf(*impl_, rendering), messages).text; });
+  return Guarded([&] {
+    return engine::RenderChat(impl_->tokenizer.get(), FormOf(*impl_, rendering), messages).text;
+  });
 }
 
 std::vector<std::int32_t> Model::TokenizeChat(const std::vector<Message>& messages,

@@ -113,7 +113,9 @@ std::string Setting::Read(const std::string& text) const {
     if (!number || (is_whole() && *number != std::floor(*number)))
       return std::string("expected a ") + (is_whole() ? "whole " : "") + "number, found '" +
              gguf::Printable(text, 40) + "'";
-    const std::string fault = RangeFault(*number, low, high);
+    std::string fault = RangeFault(*number, low, high);
+    if (name == "mirostat" && *number == 1)
+      fault = "expected 0 or 2, found 1: there is only version 2, which does the same more simply";
     if (fault.empty()) Set(*number);
     return fault;
   }

@@ -129,7 +129,7 @@ tokenizer::RenderedChat ChatForm::Render(tokenizer::ChatInput input,
   return chat_template.Render(input);
 }
 
-tokenizer::RenderedChat RenderChat(const Model& model, const ChatForm& form,
+tokenizer::RenderedChat RenderChat(const tokenizer::Tokenizer* tokenizer, const ChatForm& form,
                                    const std::vector<Message>& messages,
                                    const std::function<bool()>& interrupted) {
   const bool reads_tools = form.tools_at != tokenizer::ToolPlace::kNone;
@@ -150,7 +150,7 @@ tokenizer::RenderedChat RenderChat(const Model& model, const ChatForm& form,
   tokenizer::ChatInput input(shown, form.call_style.value_or(tokenizer::CallStyle()),
                              form.text_style);
   input.interrupted = interrupted;
-  tokenizer::RenderedChat chat = form.Render(std::move(input), model.tokenizer.get());
+  tokenizer::RenderedChat chat = form.Render(std::move(input), tokenizer);
   MakeMarksOwn(spelt, chat);
   return chat;
 }
@@ -158,7 +158,8 @@ tokenizer::RenderedChat RenderChat(const Model& model, const ChatForm& form,
 std::vector<TokenId> EncodeChat(const Model& model, const ChatForm& form,
                                 const std::vector<Message>& messages, size_t room,
                                 const std::function<bool()>& interrupted) {
-  const tokenizer::RenderedChat chat = RenderChat(model, form, messages, interrupted);
+  const tokenizer::RenderedChat chat =
+      RenderChat(model.tokenizer.get(), form, messages, interrupted);
   // Many templates begin with the BOS token; it must not be added twice.
   const std::string bos = model.tokenizer->Piece(model.tokenizer->vocab().bos, /*special=*/true);
   const bool has_bos = !bos.empty() && chat.text.starts_with(bos);

@@ -160,8 +160,9 @@ class Chat {
 };
 
 // A conversation in the model's format. If its template does not show tools, calls or their
-// results, they become text (tool_text.h). Throws tokenizer::TemplateError.
-tokenizer::RenderedChat RenderChat(const Model& model, const ChatForm& form,
+// results, they become text (tool_text.h). The template may read the texts of the tokenizer's BOS
+// and EOS, unless it is null. Throws tokenizer::TemplateError.
+tokenizer::RenderedChat RenderChat(const tokenizer::Tokenizer* tokenizer, const ChatForm& form,
                                    const std::vector<tokenizer::Message>& messages,
                                    const std::function<bool()>& interrupted = nullptr);
 // The ids of a conversation in the model's format, up to the start of its answer, for a context of

@@ -226,7 +226,8 @@ TEST(Chat, SettingsChange) {
               "expected a number from 0 to 1000000, found 'hot'");
   ExpectError(Chat("/set top_k 1.5\n"), 1, "expected a whole number");
   ExpectError(Chat("/set num_ctx 0\n"), 1, "whole number from 1 to 1073741824, found '0'");
-  ExpectError(Chat("/set mood 5\n"), 1, "there is no such setting: /set alone");
+  ExpectError(Chat("/set mood 5\n"), 1,
+              "there is no such setting: there are num_ctx, temperature, top_k, ");
   ExpectError(Chat("/set temprature 5\n"), 1, "did you mean temperature? ");
 }
 

@@ -207,18 +207,19 @@ TEST(Chat, ExplainsToolsThatItsTemplateDoesNotRead) {
       "{\"name\": \"g\", \"arguments\": {}}|user: Result of f:\n22\n\nResult of g:\n23|"
       "assistant: Yes.|";
   ChatForm form(model);
-  EXPECT_EQ(RenderChat(model, form, messages).text, conversation);
+  EXPECT_EQ(RenderChat(model.tokenizer.get(), form, messages).text, conversation);
   const std::vector<Message> no_calls = {{"user", "Warm?"}, {"tool", "22"}};
-  EXPECT_EQ(RenderChat(model, form, no_calls).text, "user: Warm?|tool: 22|");
+  EXPECT_EQ(RenderChat(model.tokenizer.get(), form, no_calls).text, "user: Warm?|tool: 22|");
   form.SetTools(R"([{"type": "function", "function": {"name": "f"}}])");
   form.instructions = "Be short.";
-  EXPECT_EQ(RenderChat(model, form, messages).text,
+  EXPECT_EQ(RenderChat(model.tokenizer.get(), form, messages).text,
             "system: You can call these functions:\n{\"name\":\"f\"}\nTo call a function, answer "
             "with nothing but a JSON object: {\"name\": FUNCTION, \"arguments\": {NAME: VALUE, "
             "...}}. When you have the result, answer the question in words.\n\nBe short.|" +
                 conversation);
   form.tool_choice = ReadToolChoice("none", form.tools);
-  EXPECT_EQ(RenderChat(model, form, messages).text, "system: Be short.|" + conversation);
+  EXPECT_EQ(RenderChat(model.tokenizer.get(), form, messages).text,
+            "system: Be short.|" + conversation);
 }
 
 // Files may have a second template, for tools.
@@ -266,7 +267,7 @@ TEST(Chat, SpellsCallsThatItsTemplateDoesNotShow) {
     const std::vector<TokenId> ids = EncodeChat(model, ChatForm(model), messages, 1000);
     for (const std::string& text : controls)
       EXPECT_EQ(std::ranges::count(ids, model.tokenizer->Find(text)), 1) << text;
-    return RenderChat(model, ChatForm(model), messages).text;
+    return RenderChat(model.tokenizer.get(), ChatForm(model), messages).text;
   };
   // This text must remain text in another message.
   const std::vector<std::byte> bytes = test::ScriptedModel({{"<|tool_call_end|>", kControl}}, lfm);
