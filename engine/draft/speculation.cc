@@ -40,20 +40,21 @@ DraftCounts DraftCounts::operator-(const DraftCounts& before) const {
           accepted - before.accepted,
           n_tokens - before.n_tokens,
           n_passes - before.n_passes,
-          n_single - before.n_single,
+          n_single_passes - before.n_single_passes,
           seconds - before.seconds,
           single_seconds - before.single_seconds};
 }
 
 std::optional<double> DraftCounts::Gain() const {
   constexpr uint64_t kEnough = 8;
-  if (n_single < kEnough) return {};
-  return static_cast<double>(n_tokens) * single_seconds / static_cast<double>(n_single) / seconds;
+  if (n_single_passes < kEnough) return {};
+  return static_cast<double>(n_tokens) * single_seconds / static_cast<double>(n_single_passes) /
+         seconds;
 }
 
 Speculation::Speculation(std::vector<std::shared_ptr<Drafter>> drafters,
-                         const DraftOptions& options, size_t n_tokens)
-    : options_(options), n_tokens_(n_tokens), controller_(Guesses(drafters), options.max) {
+                         const DraftOptions& options, size_t vocab_size)
+    : options_(options), vocab_size_(vocab_size), controller_(Guesses(drafters), options.max) {
   size_t next_kind = 0;
   for (auto& drafter : drafters) {
     const size_t n_kinds = drafter->n_kinds();
@@ -129,7 +130,7 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
   }
   // The caller's own drafter may return more drafts, and ids outside the vocabulary.
   drafts_.resize(std::min(drafts_.size(), best.n));
-  const auto is_none = [&](TokenId id) { return id < 0 || static_cast<size_t>(id) >= n_tokens_; };
+  const auto is_none = [&](TokenId id) { return id < 0 || static_cast<size_t>(id) >= vocab_size_; };
   drafts_.erase(std::ranges::find_if(drafts_, is_none), drafts_.end());
   best_source->watch.n_read = drafts_.size();
   counts_.drafted += drafts_.size();
@@ -141,7 +142,7 @@ void Speculation::RecordPass(size_t n_tokens, double seconds, bool has_all_logit
   if (has_all_logits) controller_.RecordPass(n_tokens, seconds);
   ++counts_.n_passes;
   if (n_tokens == 1 && has_all_logits) {
-    ++counts_.n_single;
+    ++counts_.n_single_passes;
     counts_.single_seconds += seconds;
   }
   counts_.seconds += seconds + std::exchange(drafting_seconds_, 0);
