@@ -31,7 +31,7 @@ struct EncodeOptions {
   // text.
   std::span<const ByteSpan> plain = {};
   // Tokenizing ends soon after there are more ids than this: the rest of the text would not fit.
-  size_t most_ids = SIZE_MAX;
+  size_t max_ids = SIZE_MAX;
   // Called regularly; true ends it with tokenizer::Interrupted.
   const std::function<bool()>* interrupted = nullptr;
 };

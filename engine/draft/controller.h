@@ -79,7 +79,7 @@ class DraftController {
   struct Choice {
     size_t n = 0;             // drafts
     double tokens_per_s = 0;  // expected
-    size_t most = 0;          // drafts, if each is confident enough
+    size_t max_n = 0;         // drafts, if each is confident enough
   };
   // How many of `available` drafts of a kind pay off, often 0, in a pass that also reads n_known
   // tokens of the text. Sometimes returns another number, to measure it.

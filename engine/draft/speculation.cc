@@ -76,7 +76,7 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
   counts_.drafted += n_known - 1;
   counts_.accepted += n_known - 1;
   const Stopwatch watch;
-  const size_t most = std::min(room, options_.max);
+  const size_t max_drafts = std::min(room, options_.max);
   drafts_.clear();
   // The first pass has one token even with a fixed number: other passes are compared with it.
   const bool is_fixed = options_.fixed && controller_.costs().Of(1) > 0;
@@ -89,8 +89,8 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
     if (!found) continue;
     const size_t kind = source.first_kind + *found;
     const DraftController::Choice choice =
-        is_fixed ? DraftController::Choice{std::min(*options_.fixed, most), 1, 0}
-                 : controller_.Choose(kind, most, n_known);
+        is_fixed ? DraftController::Choice{std::min(*options_.fixed, max_drafts), 1, 0}
+                 : controller_.Choose(kind, max_drafts, n_known);
     if (best_source == nullptr || choice.tokens_per_s > best.tokens_per_s) {
       best_source = &source;
       best_kind = kind;
@@ -113,7 +113,7 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
     DraftController::Chain chain = {best_kind, n_known, best.tokens_per_s};
     const bool asks = !is_fixed && drafter.knows_confidence();
     if (asks) {
-      best.n = std::max(best.n, best.most);
+      best.n = std::max(best.n, best.max_n);
       drafter.wants_more = [&](double probability) {
         watch_of.probabilities.push_back(probability);
         return controller_.WantsMore(chain, probability);

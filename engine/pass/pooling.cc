@@ -13,10 +13,10 @@ namespace {
 using kernels::Activation;
 
 void Softmax(float* x, size_t n) {
-  const float most = *std::max_element(x, x + n);
+  const float max_x = *std::max_element(x, x + n);
   double sum = 0;
-  for (size_t i = 0; i < n; ++i) sum += std::exp(double{x[i]} - most);
-  for (size_t i = 0; i < n; ++i) x[i] = static_cast<float>(std::exp(double{x[i]} - most) / sum);
+  for (size_t i = 0; i < n; ++i) sum += std::exp(double{x[i]} - max_x);
+  for (size_t i = 0; i < n; ++i) x[i] = static_cast<float>(std::exp(double{x[i]} - max_x) / sum);
 }
 
 void Normalize(float* x, size_t n) {

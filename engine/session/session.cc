@@ -343,14 +343,15 @@ void Session::CompleteLogits() {
 // Reads the last n_known tokens of the text and the drafts after them.
 void Session::RunWithDrafts(size_t n_known, const WantedLogits& wanted) {
   Scratch& s = scratch();
-  const size_t most = std::min(kMaxDecodeTokens, s.max_tokens);
+  const size_t max_tokens = std::min(kMaxDecodeTokens, s.max_tokens);
   // Drafts need all logits, which cost too much if only few are wanted and all take a quarter of a
   // pass or more.
   const WeightView& output = model_.weights.output;
   const bool only_allowed = !wanted.all && ShouldComputeOnlyAllowed(model_, wanted.allowed);
   const bool is_expensive = 4 * output.rows * output.row_bytes() > model_.BytesPerToken();
-  const size_t room =
-      only_allowed && is_expensive ? 0 : std::min(most - n_known, state_.capacity() - position());
+  const size_t room = only_allowed && is_expensive
+                          ? 0
+                          : std::min(max_tokens - n_known, state_.capacity() - position());
   std::span<const TokenId> drafts;
   try {
     drafts = speculation_->Propose(tokens_, room, n_known);

@@ -121,7 +121,7 @@ class ExpertPass {
       assert(experts[i] < n_experts());
       ++first[experts[i] + 1];
     }
-    const uint32_t most_slots = *std::max_element(first, first + n_experts() + 1);
+    const uint32_t max_slots = *std::max_element(first, first + n_experts() + 1);
     for (size_t e = 0; e < n_experts(); ++e) {
       if (first[e + 1] != 0) s_.active_.get()[n_active_++] = static_cast<uint32_t>(e);
       first[e + 1] += first[e];
@@ -138,7 +138,7 @@ class ExpertPass {
     const WeightKind up = layer_.up.first;
     const WeightKind gate = layer_.has_gate() ? layer_.gate.first : up;
     panels_ =
-        !Alone() && most_slots > kDefaultMaxRowTokens && BatchFormFor(gate) == BatchFormFor(up);
+        !Alone() && max_slots > kDefaultMaxRowTokens && BatchFormFor(gate) == BatchFormFor(up);
     int8_input_ = UsesInt8(gate) || UsesInt8(up);
     int8_hidden_ = UsesInt8(layer_.down.first);
   }

@@ -316,11 +316,11 @@ void Opt(OutModel& model) {
 
 // Positions are sines and cosines, which become a table as in GPT-2.
 void Xglm(OutModel& model) {
-  constexpr uint64_t kBefore = 2, kMostNumbers = uint64_t{1} << 28;
+  constexpr uint64_t kBefore = 2, kMaxNumbers = uint64_t{1} << 28;
   const Fields& config = model.config;
   const uint64_t width = config.Count("hidden_size"), half = width / 2,
                  n = config.Count("max_position_embeddings");
-  if (half < 2 || width % 2 != 0 || n > kMostNumbers / width)
+  if (half < 2 || width % 2 != 0 || n > kMaxNumbers / width)
     config.Fail("d_model", "expected an even number above 2, for a table of positions");
   std::vector<float> table(n * width);
   const uint64_t padding = config.UintOr("pad_token_id", 1);  // its row is zeros

@@ -264,7 +264,7 @@ TEST(Sampler, TheLikeliestIsThatOfAPlainSearch) {
       if (random() % 4 == 0) word = ~uint64_t{0};
     }
     TokenId best = -1;
-    float most = 0;
+    float max_logit = 0;
     size_t n_allowed = 0;
     bool has_broken = false;
     for (size_t id = 0; id < n; ++id) {
@@ -275,9 +275,9 @@ TEST(Sampler, TheLikeliestIsThatOfAPlainSearch) {
       for (const auto& [biased, bias] : options.logit_bias) {
         if (biased == static_cast<TokenId>(id)) logit += bias;
       }
-      if (!std::isfinite(logit) || (best >= 0 && logit <= most)) continue;
+      if (!std::isfinite(logit) || (best >= 0 && logit <= max_logit)) continue;
       best = static_cast<TokenId>(id);
-      most = logit;
+      max_logit = logit;
     }
     if (best < 0 || n_allowed < 2) continue;
     Sampler sampler(options);

@@ -346,8 +346,8 @@ TEST(MatMul, TakesLongRowsWithManyTokens) {
   for (const DType dtype : {DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kQ6_K}) {
     const RandomMatrix weights(dtype, kRows, kCols, 1);
     ForEachTarget([&] {
-      const size_t most = MaxRowTokens(dtype);
-      EXPECT_GE(kMaxRowTokens, most);
+      const size_t max_tokens = MaxRowTokens(dtype);
+      EXPECT_GE(kMaxRowTokens, max_tokens);
       ThreadPool pool(1);
       for (const bool uses_residual : {false, true}) {
         Matrix matrix = weights.view();
@@ -360,8 +360,8 @@ TEST(MatMul, TakesLongRowsWithManyTokens) {
           MatMul(pool, {&product, 1}, x);
           return out;
         };
-        const std::vector<float> all = multiply(0, most);
-        for (size_t t = 0; t < most; ++t) {
+        const std::vector<float> all = multiply(0, max_tokens);
+        for (size_t t = 0; t < max_tokens; ++t) {
           const std::vector<float> alone = multiply(t, 1);
           ASSERT_TRUE(std::equal(alone.begin(), alone.end(), all.begin() + t * kRows)) << t;
         }

@@ -109,8 +109,8 @@ TEST(ApplyXielu, IsTheDefinition) {
       out.push_back(kSentinel);
       ApplyXielu(xielu, out.data(), n);
       for (size_t i = 0; i < n; ++i) {
-        const double most = (x[i] * x[i] + std::abs(x[i])) * 8 * kEps;
-        ASSERT_NEAR(out[i], XieluReference(xielu, x[i]), most) << x[i];
+        const double max_error = (x[i] * x[i] + std::abs(x[i])) * 8 * kEps;
+        ASSERT_NEAR(out[i], XieluReference(xielu, x[i]), max_error) << x[i];
       }
       ASSERT_EQ(out[n], kSentinel);
     }
