@@ -44,8 +44,8 @@ void FalconH1(const Keys& keys, Config& config) {
     layer.score_scale = 1 / std::sqrt(static_cast<float>(layer.key_length));
 }
 
-// Head j of n fades at the rate 2^(-8 (j + 1) / n), more slowly in later layers. Norms of blocks'
-// inputs replace the stream.
+// Head j of n fades at the rate 2^(-8 (j + 1) / n), more slowly in later layers. Norms of mixers'
+// and networks' inputs replace the stream.
 void MiniMax01(const Keys& keys, Config& config) {
   config.stream_scale = static_cast<float>(keys.Positive("residual_scale"));
   config.residual_scale = 1;
