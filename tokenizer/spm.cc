@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gguf/utf8.h"
-#include "tokenizer/families.h"
+#include "tokenizer/kinds.h"
 #include "tokenizer/spelling.h"
 #include "tokenizer/word_merger.h"
 

@@ -1,6 +1,6 @@
 // Text to token ids and back, with the vocabulary of a GGUF file.
 //
-// The families (families.h) share this part: special tokens, options, and ids as bytes.
+// The kinds (kinds.h) share this part: special tokens, options, and ids as bytes.
 #pragma once
 
 #include <cstdint>

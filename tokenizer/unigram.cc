@@ -10,7 +10,7 @@
 
 #include "gguf/error.h"
 #include "gguf/utf8.h"
-#include "tokenizer/families.h"
+#include "tokenizer/kinds.h"
 #include "tokenizer/spelling.h"
 
 namespace tokenizer {
