@@ -63,7 +63,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kLanes, 2, 8> {
       alignas(64) std::array<int8_t, kHeadChunk> q;
       std::array<float, kBlocks> scales;
       std::array<int16_t, 2 * kBlocks> sums;
-      QuantizeActivations(padded.data(), kHeadChunk, q.data(), scales.data(), sums.data());
+      RoundActivations(padded.data(), kHeadChunk, q.data(), scales.data(), sums.data());
       const auto* const words = reinterpret_cast<const uint32_t*>(q.data());
       for (size_t k = 0; k < kHeadChunk / 4; ++k) this->PutWord(packed + i, k, words[k]);
       this->SetScale(i, packed + i, first == 0, scales[0], query_tile.params.scale);

@@ -88,7 +88,7 @@ Seen SeenAs(BatchForm form, std::vector<float> input) {
     std::vector<int8_t> q(n);
     std::vector<float> scales(n / 32);
     std::vector<int16_t> sums(n / 16);
-    QuantizeActivations(seen.x.data(), n, q.data(), scales.data(), sums.data());
+    RoundActivations(seen.x.data(), n, q.data(), scales.data(), sums.data());
     for (size_t i = 0; i < n; ++i) {
       seen.x[i] = scales[i / 32] * static_cast<float>(q[i]);
       seen.step = std::max(seen.step, double{scales[i / 32]});

@@ -100,7 +100,7 @@ TEST_P(MatMulOf, SurvivesExtremeCodes) {
     const std::vector<float> input(kCols, sign * 3.0f);  // q is 127 or -127 everywhere
     Activations x(1, kCols);
     x.Set(input.data(), 1, kCols);
-    x.QuantizeOnce(pool, DType::kQ8_0);
+    x.RoundOnce(pool, DType::kQ8_0);
     for (size_t r = 0; r < 4; ++r) {
       // A zero point is subtracted after rounding: the error depends on the largest weight that the
       // scales allow, not on the remaining sum.
@@ -474,7 +474,7 @@ TEST(Activations, RoundToInt8TheSameOnEveryTarget) {
       ThreadPool pool(threads);
       Activations x(kTokens, 2048);
       x.Set(input.data(), kTokens, kCols);
-      pool.Run([&] { x.QuantizeOnce(pool, DType::kQ8_0); });
+      pool.Run([&] { x.RoundOnce(pool, DType::kQ8_0); });
       for (size_t t = 0; t < kTokens; ++t) {
         const ActivationRow row = x.input(t);
         for (size_t block = 0; block < 512 / 32; ++block) {  // up to the padding
@@ -510,7 +510,7 @@ TEST(Activations, KeepIntegersTimesAScaleExactly) {
   ThreadPool pool(1);
   Activations x(1, kCols);
   x.Set(input.data(), 1, kCols);
-  x.QuantizeOnce(pool, DType::kQ8_0);
+  x.RoundOnce(pool, DType::kQ8_0);
   for (size_t i = 0; i < kCols; ++i) EXPECT_EQ(x.input(0).q[i], input[i] * 4);
 }
 

@@ -265,14 +265,14 @@ TEST(Add, Adds) {
 }
 
 // Numbers, zeros, numbers that are too small, and values that are no numbers.
-TEST(QuantizeActivations, RoundsByTheLargestOfEach32) {
+TEST(RoundActivations, RoundsByTheLargestOfEach32) {
   ForEachTarget([] {
     std::vector<float> x = NormalFloats(160, 1), scales(5);
     for (size_t i = 32; i < 96; ++i) x[i] *= i < 64 ? 0 : 1e-37f;
     x[100] = NAN, x[140] = INFINITY;
     std::vector<int8_t> q(160);
     std::vector<int16_t> sums(10);
-    QuantizeActivations(x.data(), 160, q.data(), scales.data(), sums.data());
+    RoundActivations(x.data(), 160, q.data(), scales.data(), sums.data());
     for (size_t i = 0; i < 96; ++i) {
       float max = 0;
       for (size_t k = 0; k < 32; ++k) max = std::max(max, std::abs(x[i / 32 * 32 + k]));
