@@ -65,7 +65,7 @@ class Session {
   const SequenceState& state() const { return state_; }
   size_t n_threads() const { return std::min(pool_size_.best(), pool_->max_size()); }
   size_t n_threads_batch() const {
-    return std::min(static_cast<size_t>(threads_.reading), pool_->max_size());
+    return std::min(static_cast<size_t>(threads_.prompt), pool_->max_size());
   }
   size_t n_passes() const { return n_passes_; }  // passes so far
   kernels::ThreadPool& pool() { return *pool_; }
