@@ -108,7 +108,7 @@ void Conversation::Answer(const std::string& question) {
   saver_.Save(Now());
   if (!open_) return;
   ExplainEnd(*last_);
-  if (last_->generated.is_broken && !std::exchange(is_broken_, true)) ComplainOfBroken();
+  if (last_->generated.has_bad_logits && !std::exchange(is_broken_, true)) ComplainOfBadLogits();
   is_cut_ |= ComplainIfCut(constraint, last_->generated.stop_reason);
   if (verbose_) Stats("");
 }

@@ -110,9 +110,9 @@ int AnswerOne(const RunOptions& options, RunSetup setup, const RunRequest& reque
           ? WriteOut(ResultJson(result, seed, setup.load_seconds, ExtraFields(request, likely), 2))
           : out.Finish();
   ReportRun(options, setup.model, result);
-  if (result.is_broken) ComplainOfBroken();
+  if (result.has_bad_logits) ComplainOfBadLogits();
   if (!can_write) return kExitDone;  // the reader has closed the pipe
-  return ComplainIfCut(result.is_free ? nullptr : answer_constraint, result.stop_reason)
+  return ComplainIfCut(result.is_unconstrained ? nullptr : answer_constraint, result.stop_reason)
              ? kExitCut
              : kExitDone;
 }

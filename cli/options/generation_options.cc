@@ -212,7 +212,7 @@ std::shared_ptr<const Grammar> GenerationOptions::ReadGrammar(std::string* schem
       From(grammar, IsGrammarText(grammar), "--grammar", grammar::ParseGbnf));
 }
 
-void ComplainOfBroken() {
+void ComplainOfBadLogits() {
   Complain(
       "warning: some of the model's logits are NaN or infinite, and their tokens were left out: "
       "its "

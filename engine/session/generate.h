@@ -73,11 +73,11 @@ struct GenerateResult : pronk::Completion {
   std::vector<tokenizer::TokenId> tokens;  // the generated tokens without the ending token
   size_t n_decoded = 0;                    // how many of `tokens` were run through the model
   size_t n_passes = 0;                     // passes that read these n_decoded tokens
-  bool is_free = true;                     // no grammar applied, for example because no call began
-  bool is_broken = false;                  // some logits were not finite (Sampler::has_met_broken)
-  size_t n_threads = 0;                    // threads that generated
-  size_t n_threads_batch = 0;              // threads that read the prompt
-  DraftCounts drafts;                      // all 0 without drafts
+  bool is_unconstrained = true;            // no grammar applied, for example because no call began
+  bool has_bad_logits = false;  // some logits were not finite (Sampler::has_met_bad_logits)
+  size_t n_threads = 0;         // threads that generated
+  size_t n_threads_batch = 0;   // threads that read the prompt
+  DraftCounts drafts;           // all 0 without drafts
 };
 
 // A text that is generated step by step; the caller reads its tokens:
@@ -115,7 +115,7 @@ class Generation {
   bool Report(const Picked& picked);
   void Take(tokenizer::TokenId id);
   std::optional<StopReason> EndAfter(tokenizer::TokenId id);
-  bool HasAll() const;
+  bool IsAtMaxTokens() const;
   void StartConstraint();
   void AdvanceGrammar(tokenizer::TokenId id);
   void LimitThinking();

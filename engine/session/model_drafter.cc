@@ -49,7 +49,7 @@ ModelDrafter::ModelDrafter(const Model& model, const Model& draft, const Session
 ModelDrafter::~ModelDrafter() = default;
 
 std::optional<size_t> ModelDrafter::FindDrafts(std::span<const TokenId> text) {
-  if (is_broken_ || text.empty() || text.size() >= session_->capacity()) return {};
+  if (has_bad_logits_ || text.empty() || text.size() >= session_->capacity()) return {};
   const size_t n_known = session_->model().config.vocab_size;
   const auto is_unknown = [&](TokenId id) { return static_cast<size_t>(id) >= n_known; };
   if (std::ranges::any_of(text, is_unknown)) return {};
@@ -60,7 +60,7 @@ void ModelDrafter::Draft(std::span<const TokenId> text, size_t n, std::vector<To
   try {
     Write(text, n, drafts);
   } catch (const Error&) {  // the text does not depend on drafts
-    is_broken_ = true;
+    has_bad_logits_ = true;
   }
 }
 

@@ -138,7 +138,7 @@ class Session {
   }
   size_t scratch_bytes() const;
   // Whether some sampled logits were not finite.
-  bool has_met_broken() const { return sampler_.has_met_broken(); }
+  bool has_met_bad_logits() const { return sampler_.has_met_bad_logits(); }
   // Drafting statistics; null if drafting is off.
   const Speculation* speculation() const { return speculation_.get(); }
 
