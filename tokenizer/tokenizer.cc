@@ -90,7 +90,7 @@ void Tokenizer::FindSpecials(const gguf::Metadata& metadata) {
 }
 
 std::vector<TokenId> Tokenizer::Encode(std::string_view text, const EncodeOptions& options) const {
-  IdList out(options.max_ids, options.interrupted);
+  IdList out(options.max_ids, options.should_stop);
   try {
     EncodeAll(text, options, out);
   } catch (const IdList::Full&) {

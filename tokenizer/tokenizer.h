@@ -33,7 +33,7 @@ struct EncodeOptions {
   // Tokenizing ends soon after there are more ids than this: the rest of the text would not fit.
   size_t max_ids = SIZE_MAX;
   // Called regularly; true ends it with tokenizer::Interrupted.
-  const std::function<bool()>* interrupted = nullptr;
+  const std::function<bool()>* should_stop = nullptr;
 };
 
 // Data that users of a tokenizer compute from its vocabulary once: see Tokenizer::Once().

@@ -85,7 +85,7 @@ void Conversation::Answer(const std::string& question) {
   grammar::Constraint* const constraint = ready_->constraint ? &*ready_->constraint : nullptr;
   engine::GenerateOptions generate = {.max_tokens = ready_->max_tokens,
                                       .stop_texts = ready_->stop_texts,
-                                      .interrupted = Interrupted,
+                                      .should_stop = Interrupted,
                                       .constraint = constraint};
   generate.prompt_progress = [&](size_t done, size_t total) {
     progress.Update(done, total);

@@ -266,7 +266,7 @@ engine::DraftOptions GenerationOptions::ForDrafts(const std::optional<engine::Mo
   if (!options.on && !draft_model.empty())
     throw UsageError("--draft ", draft, " and -md: give one of them");
   options.model = model ? &*model : nullptr;
-  options.interrupted = Interrupted;
+  options.should_stop = Interrupted;
   return options;
 }
 

@@ -31,7 +31,7 @@ struct DraftOptions {
   bool nextn = true;                       // NextnDrafter, if the model has the block
   const Model* model = nullptr;            // ModelDrafter, with this model; or null
   std::shared_ptr<Drafter> own = {};       // the caller's drafter, or null
-  std::function<bool()> interrupted = {};  // called while the small model runs; true: no drafts
+  std::function<bool()> should_stop = {};  // called while the small model runs; true: no drafts
 };
 
 struct DraftCounts {

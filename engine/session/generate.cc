@@ -79,7 +79,7 @@ void Generation::RunPrompt(std::span<const TokenId> prompt) {
     return !options_.prompt_progress || options_.prompt_progress(done, prompt.size());
   };
   const bool read = session_.Prefill(prompt, [&](size_t done) {
-    if (Interrupted()) return false;
+    if (ShouldStop()) return false;
     const double now = watch_.Seconds();
     if (now < reported + kReportSeconds) return true;
     reported = now;
@@ -122,7 +122,7 @@ std::span<const TokenId> Generation::Next() {
 // read. Returns the stop reason if the text ends before it or after it.
 std::optional<StopReason> Generation::AddToken() {
   if (IsAtMaxTokens()) return StopReason::kLength;
-  if (Interrupted() || !caller_wants_more_) return StopReason::kInterrupted;
+  if (ShouldStop() || !caller_wants_more_) return StopReason::kInterrupted;
   const std::optional<Picked> picked = Pick();
   if (!picked) return StopReason::kInterrupted;
   if (session_.model().tokenizer->vocab().IsEog(picked->id)) return StopReason::kEos;
@@ -256,7 +256,7 @@ void Generation::RunPicked() {
   for (std::span<const TokenId> rest = unread_; !rest.empty();) {
     // Until the text ends, AddToken() asks whether to stop. After the end only a continuation needs
     // the last tokens, so an interruption may skip them.
-    if (end_ && Interrupted()) return;
+    if (end_ && ShouldStop()) return;
     const auto pass = rest.first(std::min(rest.size(), kMaxDecodeTokens));
     rest = rest.subspan(pass.size());
     session_.Decode(pass, {.allowed = rest.empty() ? AllowedNext() : std::span<const uint64_t>(),

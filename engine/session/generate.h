@@ -41,7 +41,7 @@ struct GenerateOptions {
   // starts.
   std::function<bool(size_t done, size_t total)> prompt_progress = {};
   std::function<void()> prompt_read = {};
-  std::function<bool()> interrupted = {};  // called before every token, and often during a prompt
+  std::function<bool()> should_stop = {};  // called before every token, and often during a prompt
   // May change the logits of the next token, in the order of ids. Returning false ends the text.
   std::function<bool(std::span<float> logits)> on_logits = {};
   // Receives each token before its text. Returning false ends the text before it.
@@ -119,7 +119,7 @@ class Generation {
   void StartConstraint();
   void AdvanceGrammar(tokenizer::TokenId id);
   void LimitThinking();
-  bool Interrupted() const { return options_.interrupted && options_.interrupted(); }
+  bool ShouldStop() const { return options_.should_stop && options_.should_stop(); }
 
   Session& session_;
   GenerateOptions options_;

@@ -38,7 +38,7 @@ void CheckSameVocabulary(const Model& model, const Model& draft) {
 }
 
 ModelDrafter::ModelDrafter(const Model& model, const Model& draft, const SessionOptions& options)
-    : interrupted_(options.draft.interrupted),
+    : should_stop_(options.draft.should_stop),
       cost_(static_cast<double>(draft.BytesPerToken()) /
             static_cast<double>(model.BytesPerToken())) {
   CheckSameVocabulary(model, draft);
@@ -68,7 +68,7 @@ void ModelDrafter::Write(std::span<const TokenId> text, size_t n, std::vector<To
   Session& session = *session_;
   const size_t position = session.RewindToCommon(text);
   const bool is_read = session.Prefill(text.subspan(position),
-                                       [&](size_t) { return !interrupted_ || !interrupted_(); });
+                                       [&](size_t) { return !should_stop_ || !should_stop_(); });
   if (!is_read) return;
   for (size_t i = 0; i < n; ++i) {
     const TokenId id = session.Sample();
