@@ -41,7 +41,7 @@ constexpr double kMaxTries = 4;
 
 }  // namespace
 
-void PassCosts::Tell(size_t n_tokens, double seconds) {
+void PassCosts::Record(size_t n_tokens, double seconds) {
   for (Measured& measured : by_size_) measured.weight *= kForgetting;
   Measured& measured = by_size_[n_tokens];
   if (measured.weight > 1) {
@@ -82,7 +82,7 @@ double PassCosts::Of(size_t n_tokens) const {
          (measured.weight + kOthers);
 }
 
-void Acceptance::Tell(size_t place, bool right) {
+void Acceptance::Record(size_t place, bool right) {
   if (place == 0) {  // discounts old drafts also at rarely reached places
     constexpr double kKept = 1 - 1 / kDraftMemory;
     for (Seen& seen : places_) seen = {seen.right * kKept, seen.all * kKept};
@@ -105,7 +105,7 @@ size_t Confidence::Tenth(double probability) {
   return static_cast<size_t>(std::clamp(probability, 0.0, 0.999) * 10);
 }
 
-void Confidence::Tell(double probability, bool right) {
+void Confidence::Record(double probability, bool right) {
   constexpr double kKept = 1 - 1 / 64.0;
   Seen& seen = tenths_[Tenth(probability)];
   seen = {seen.right * kKept + (right ? 1 : 0), seen.all * kKept + 1};
@@ -225,7 +225,7 @@ void DraftController::RecordDrafting(size_t kind, size_t n, double seconds) {
 }
 
 void DraftController::RecordPass(size_t n_tokens, double seconds) {
-  costs_.Tell(n_tokens, seconds);
+  costs_.Record(n_tokens, seconds);
   if (n_tokens == 1) ++n_plain_;
   if (Kind* const kind = std::exchange(drafted_, nullptr)) {
     kind->trial.seconds += seconds;
