@@ -85,7 +85,7 @@ void ReadYarn(const Keys& keys, RopeConfig& rope) {
     rope.ext_factor = read("ext_factor", 1);
   }
   if (rope.ext_factor > 1) keys.Fail(kExt, "expected at most 1, found ", rope.ext_factor);
-  rope.truncated = keys.BoolOr(kTruncate, rope.truncated);
+  rope.rounds_ramp = keys.BoolOr(kTruncate, rope.rounds_ramp);
 }
 
 RopeConfig ReadRope(const Keys& keys, const Family& family, const Config& config) {
@@ -93,7 +93,7 @@ RopeConfig ReadRope(const Keys& keys, const Family& family, const Config& config
   const auto first = std::ranges::find_if(config.layers, attends);
   const size_t key_length = first != config.layers.end() ? first->key_length : 2;
   RopeConfig rope;
-  rope.truncated = family.yarn_truncates;
+  rope.rounds_ramp = family.rounds_yarn_ramp;
   rope.pairs = family.rope_pairs;
   rope.n_dims = keys.CountOr("rope.dimension_count", key_length, kMaxHeadDim);
   rope.base = keys.PositiveOr("rope.freq_base", 10000.0);

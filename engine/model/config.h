@@ -38,8 +38,8 @@ struct RopeConfig {
   double beta_slow = 1.0;
   double log_multiplier = 0.0;  // YaRN: undoes this part of the paper's growth of cos and sin
   double ext_factor = 1.0;      // YaRN: the share of a dimension's own frequency; 0: kLinear
-  bool truncated = true;  // YaRN: beta_fast's and beta_slow's dimensions are rounded to whole ones
-  bool divided = true;    // the file's tensor of divisors applies
+  bool rounds_ramp = true;      // YaRN: the dimensions of beta_fast and beta_slow become whole ones
+  bool uses_divisors = true;    // the file's tensor of divisors applies
   // M-RoPE (Wang et al. 2024): the numbers of pairs that rotate by the time, the height and the
   // width of an image, then of pairs that do not rotate. All 0: every pair rotates. In text the
   // three positions are equal.

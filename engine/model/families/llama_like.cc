@@ -339,7 +339,7 @@ constexpr Family kLlamaLikeRows[] = {
                 .activation = kernels::Activation::kSwigluOai,
                 .sinks = Presence::kRequired,
                 .biases = true},
-     .yarn_truncates = false,
+     .rounds_yarn_ramp = false,
      .windows = {Windows::When::kAlways, 2, Windows::Rope::kOwnBase},
      .router = kSoftmax,
      .hf = {.names = {"GptOssForCausalLM"},

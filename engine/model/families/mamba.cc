@@ -39,7 +39,7 @@ void FalconH1(const Keys& keys, Config& config) {
     layer.second_mixer = Mixer::kMamba2;
     layer.recurrent = ReadMamba2(keys);
   }
-  config.ropes[0].divided = false;
+  config.ropes[0].uses_divisors = false;
   for (LayerPlan& layer : config.layers)  // even if a key says otherwise
     layer.score_scale = 1 / std::sqrt(static_cast<float>(layer.key_length));
 }
