@@ -212,7 +212,7 @@ void ReadPooling(const Keys& keys, Config& config) {
                 "pooling_type=int:4");
   }
   const Keys others = keys.Of("sentence_transformers");
-  config.unit_vectors = others.BoolOr("normalize", true);
+  config.normalizes_vectors = others.BoolOr("normalize", true);
   config.max_text_tokens = others.UintOr("max_tokens", 0, kMaxLength);
   if (config.pooling != Pooling::kRank) return;
   config.n_labels = keys.Has(kLabels) ? keys.Length(kLabels) : 1;
