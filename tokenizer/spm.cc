@@ -37,7 +37,8 @@ Rank RankOfScore(float score) {
 class SpmTokenizer final : public Tokenizer {
  public:
   SpmTokenizer(const gguf::Metadata& metadata, size_t rows)
-      : Tokenizer(ReadVocabulary(metadata, {.llama = true, .add_bos = true, .rows = rows})),
+      : Tokenizer(
+            ReadVocabulary(metadata, {.is_sentencepiece = true, .add_bos = true, .rows = rows})),
         bytes_(FindByteTokens(metadata, vocab())),
         pairs_(kAscii * kAscii, -1) {
     for (size_t id = 0; id < vocab().tokens.size(); ++id) {
