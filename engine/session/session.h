@@ -115,12 +115,12 @@ class Session {
   // Decode() for several sessions of one model in one pass, without drafts; each session gets the
   // same bits as alone. There are at most kMaxDecodeTokens sessions, and no more than scratch
   // holds. logits: [sessions][vocab_size].
-  struct TextAndToken {
+  struct SessionAndToken {
     Session& session;
     tokenizer::TokenId id;
     std::span<const uint64_t> allowed = {};  // as in WantedLogits
   };
-  static void DecodeTogether(std::span<const TextAndToken> next, Scratch& scratch,
+  static void DecodeTogether(std::span<const SessionAndToken> next, Scratch& scratch,
                              kernels::ThreadPool& pool, float* logits);
   // Copies the text, the state and the sampler of another session of this model with this type of
   // cache. If it throws engine::NoMemory, this session has no text.

@@ -50,8 +50,9 @@ size_t ResidualNumbers(size_t max_tokens, size_t cols) {
 // memory matters more, so a thread's panels are adjacent: while it packs one, it prefetches the
 // next.
 void ForPanels(ThreadPool& pool, size_t n_tokens, size_t n, size_t grain, ThreadPool::Work work) {
-  constexpr size_t kMaxAdjoining = 128;
-  return n_tokens <= kMaxAdjoining ? pool.For(n, grain, work) : pool.ForDynamic(n, grain, work);
+  constexpr size_t kMaxTokensForAdjoiningPanels = 128;
+  return n_tokens <= kMaxTokensForAdjoiningPanels ? pool.For(n, grain, work)
+                                                  : pool.ForDynamic(n, grain, work);
 }
 
 // MatMul() by panels.
