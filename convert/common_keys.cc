@@ -166,7 +166,7 @@ void AddYarn(const Fields& rope, OutModel& model) {
     if (number != 0) model.Float("rope.scaling.yarn_" + std::string(beta), number);
   }
   const bool truncates = rope.BoolOr("truncate", true);
-  if (truncates != model.yarn_truncates) {
+  if (truncates != model.rounds_yarn_ramp) {
     model.Bool("rope.scaling.yarn_truncate", truncates);
     model.notes.push_back(
         "the key rope.scaling.yarn_truncate says how far RoPE is stretched: "
@@ -267,7 +267,7 @@ void AddKeys(const Source& source, OutModel& model) {
   CheckOnly(source, config);
   model.rotary_part = source.hf.rotary_part;
   model.default_theta = source.hf.rope_theta;
-  model.yarn_truncates = family.yarn_truncates;
+  model.rounds_yarn_ramp = family.rounds_yarn_ramp;
   AddActivation(source, model);
   if (family.nextn) engine::AddNextn(model);
   if (source.hf.add_keys != nullptr) source.hf.add_keys(model);

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "gguf/error.h"
-#include "tokenizer/families.h"
+#include "tokenizer/kinds.h"
 #include "tokenizer/merge_table.h"
 #include "tokenizer/spelling.h"
 #include "tokenizer/split.h"

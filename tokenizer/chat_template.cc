@@ -94,7 +94,7 @@ ChatTemplate ChatTemplate::Parse(std::string_view source) {
 }
 
 RenderedChat ChatTemplate::Render(const ChatInput& input) const {
-  jinja::Runtime rt(jinja::Limits(), input.interrupted);
+  jinja::Runtime rt(jinja::Limits(), input.should_stop);
   jinja::Interpreter interpreter(rt, input.now.value_or(LocalNow()));
   interpreter.SetVariable("messages", CopyMessages(rt, input.messages));
   interpreter.SetVariable("tools", Copy(rt, input.tools, /*foreign=*/true));

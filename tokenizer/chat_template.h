@@ -34,7 +34,7 @@ struct ChatInput {
   std::optional<std::chrono::local_seconds> now;     // strftime_now's; empty: the current time
   std::vector<std::pair<std::string, Value>> extra;  // more variables, for example enable_thinking
   // Called regularly during rendering; true ends it with tokenizer::Interrupted.
-  std::function<bool()> interrupted;
+  std::function<bool()> should_stop;
 };
 
 struct RenderedChat {

@@ -17,8 +17,8 @@ class IdList {
  public:
   struct Full {};  // thrown, see below
 
-  IdList(size_t most, const std::function<bool()>* interrupted)
-      : most_(most), interrupted_(interrupted) {}
+  IdList(size_t most, const std::function<bool()>* should_stop)
+      : most_(most), should_stop_(should_stop) {}
 
   // Throws as Check(), from time to time.
   void push_back(TokenId id) {
@@ -27,7 +27,7 @@ class IdList {
   }
   // Throws Interrupted if the caller asks to stop, Full if there are more ids than `most`.
   void Check() const {
-    if (interrupted_ != nullptr && *interrupted_ && (*interrupted_)()) throw Interrupted();
+    if (should_stop_ != nullptr && *should_stop_ && (*should_stop_)()) throw Interrupted();
     if (ids_.size() > most_) throw Full();
   }
   size_t size() const { return ids_.size(); }
@@ -44,7 +44,7 @@ class IdList {
   std::vector<TokenId> ids_;
   WordCache words_;
   size_t most_;
-  const std::function<bool()>* interrupted_;
+  const std::function<bool()>* should_stop_;
 };
 
 }  // namespace tokenizer

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gguf/utf8.h"
-#include "tokenizer/families.h"
+#include "tokenizer/kinds.h"
 #include "tokenizer/merge_table.h"
 #include "tokenizer/spelling.h"
 #include "tokenizer/word_merger.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gguf/utf8.h"
-#include "tokenizer/families.h"
+#include "tokenizer/kinds.h"
 #include "tokenizer/spelling.h"
 #include "tokenizer/word_merger.h"
 
@@ -37,7 +37,8 @@ Rank RankOfScore(float score) {
 class SpmTokenizer final : public Tokenizer {
  public:
   SpmTokenizer(const gguf::Metadata& metadata, size_t rows)
-      : Tokenizer(ReadVocabulary(metadata, {.llama = true, .add_bos = true, .rows = rows})),
+      : Tokenizer(
+            ReadVocabulary(metadata, {.is_sentencepiece = true, .add_bos = true, .rows = rows})),
         bytes_(FindByteTokens(metadata, vocab())),
         pairs_(kAscii * kAscii, -1) {
     for (size_t id = 0; id < vocab().tokens.size(); ++id) {

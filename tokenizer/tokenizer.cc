@@ -1,4 +1,4 @@
-// Cuts a text at special tokens, encodes the rest by family, decodes ids.
+// Cuts a text at special tokens, encodes the rest by kind, decodes ids.
 #include "tokenizer/tokenizer.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include "gguf/error.h"
 #include "gguf/utf8.h"
 #include "tokenizer/characters.h"
-#include "tokenizer/families.h"
+#include "tokenizer/kinds.h"
 #include "tokenizer/spelling.h"
 
 namespace tokenizer {
@@ -90,7 +90,7 @@ void Tokenizer::FindSpecials(const gguf::Metadata& metadata) {
 }
 
 std::vector<TokenId> Tokenizer::Encode(std::string_view text, const EncodeOptions& options) const {
-  IdList out(options.most_ids, options.interrupted);
+  IdList out(options.max_ids, options.should_stop);
   try {
     EncodeAll(text, options, out);
   } catch (const IdList::Full&) {
@@ -140,7 +140,7 @@ bool Tokenizer::IsInWord(std::string_view text, size_t begin, size_t end) const 
   return found;
 }
 
-// Text between special tokens: valid UTF-8 goes to the family's algorithm, other bytes become
+// Text between special tokens: valid UTF-8 goes to the kind's algorithm, other bytes become
 // tokens one by one. A byte that the vocabulary cannot express is dropped. at_start: no token of
 // the text comes before it.
 void Tokenizer::EncodeBytes(std::string_view text, bool at_start, IdList& out) const {

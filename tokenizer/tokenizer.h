@@ -1,6 +1,6 @@
 // Text to token ids and back, with the vocabulary of a GGUF file.
 //
-// The families (families.h) share this part: special tokens, options, and ids as bytes.
+// The kinds (kinds.h) share this part: special tokens, options, and ids as bytes.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +31,9 @@ struct EncodeOptions {
   // text.
   std::span<const ByteSpan> plain = {};
   // Tokenizing ends soon after there are more ids than this: the rest of the text would not fit.
-  size_t most_ids = SIZE_MAX;
+  size_t max_ids = SIZE_MAX;
   // Called regularly; true ends it with tokenizer::Interrupted.
-  const std::function<bool()>* interrupted = nullptr;
+  const std::function<bool()>* should_stop = nullptr;
 };
 
 // Data that users of a tokenizer compute from its vocabulary once: see Tokenizer::Once().

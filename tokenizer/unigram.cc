@@ -10,7 +10,7 @@
 
 #include "gguf/error.h"
 #include "gguf/utf8.h"
-#include "tokenizer/families.h"
+#include "tokenizer/kinds.h"
 #include "tokenizer/spelling.h"
 
 namespace tokenizer {
@@ -134,7 +134,8 @@ std::string ReadCharsmap(const gguf::Metadata& metadata) {
 class UnigramTokenizer final : public Tokenizer {
  public:
   UnigramTokenizer(const gguf::Metadata& metadata, size_t rows)
-      : Tokenizer(ReadVocabulary(metadata, {.llama = true, .add_eos = true, .rows = rows})),
+      : Tokenizer(
+            ReadVocabulary(metadata, {.is_sentencepiece = true, .add_eos = true, .rows = rows})),
         trims_(metadata.GetBoolOr("tokenizer.ggml.remove_extra_whitespaces", false)),
         charsmap_(ReadCharsmap(metadata)),
         bytes_(FindByteTokens(metadata, vocab())) {

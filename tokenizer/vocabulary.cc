@@ -100,7 +100,7 @@ std::vector<float> ReadScores(const gguf::Metadata& metadata, size_t n_tokens) {
   return scores;
 }
 
-// The type of a token in a "llama" vocabulary without types.
+// The type of a token in a sentencepiece vocabulary without types.
 TokenType TypeBySpelling(std::string_view token) {
   if (token == "<unk>") return TokenType::kUnknown;
   if (token == "<s>" || token == "</s>") return TokenType::kControl;
@@ -108,10 +108,12 @@ TokenType TypeBySpelling(std::string_view token) {
 }
 
 std::vector<TokenType> ReadTypes(const gguf::Metadata& metadata,
-                                 const std::vector<std::string_view>& tokens, bool llama) {
+                                 const std::vector<std::string_view>& tokens,
+                                 bool is_sentencepiece) {
   std::vector<TokenType> types(tokens.size(), TokenType::kNormal);
   if (!metadata.Has(kTypes)) {
-    for (size_t i = 0; llama && i < tokens.size(); ++i) types[i] = TypeBySpelling(tokens[i]);
+    for (size_t i = 0; is_sentencepiece && i < tokens.size(); ++i)
+      types[i] = TypeBySpelling(tokens[i]);
     return types;
   }
   CheckCount(metadata, kTypes, tokens.size(), tokens.size(), "elements, one per token");
@@ -174,10 +176,12 @@ TokenId FirstOfType(const Vocabulary& vocab, TokenType type) {
   return found == vocab.types.end() ? -1 : static_cast<TokenId>(found - vocab.types.begin());
 }
 
-void ReadSpecialIds(const gguf::Metadata& metadata, bool llama, Vocabulary& vocab) {
-  const auto llama_id = [&](TokenId id) { return llama && vocab.IsControl(id) ? id : -1; };
-  vocab.bos = ReadId(metadata, "tokenizer.ggml.bos_token_id", vocab, llama_id(1));
-  vocab.eos = ReadId(metadata, "tokenizer.ggml.eos_token_id", vocab, llama_id(2));
+void ReadSpecialIds(const gguf::Metadata& metadata, bool is_sentencepiece, Vocabulary& vocab) {
+  const auto default_id = [&](TokenId id) {
+    return is_sentencepiece && vocab.IsControl(id) ? id : -1;
+  };
+  vocab.bos = ReadId(metadata, "tokenizer.ggml.bos_token_id", vocab, default_id(1));
+  vocab.eos = ReadId(metadata, "tokenizer.ggml.eos_token_id", vocab, default_id(2));
   vocab.sep = ReadId(metadata, "tokenizer.ggml.seperator_token_id", vocab, -1);  // spelt so
   vocab.eot = ReadId(metadata, "tokenizer.ggml.eot_token_id", vocab, -1);
   vocab.unk = ReadId(metadata, "tokenizer.ggml.unknown_token_id", vocab,
@@ -186,10 +190,10 @@ void ReadSpecialIds(const gguf::Metadata& metadata, bool llama, Vocabulary& voca
   vocab.suppressed = ReadIds(metadata, "tokenizer.ggml.suppress_tokens", vocab);
 }
 
-SpacePrefix ReadSpacePrefix(const gguf::Metadata& metadata, bool llama) {
+SpacePrefix ReadSpacePrefix(const gguf::Metadata& metadata, bool is_sentencepiece) {
   constexpr std::string_view kKey = "tokenizer.pronk.space_prefix";
   if (!metadata.Has(kKey)) {
-    return llama && metadata.GetBoolOr("tokenizer.ggml.add_space_prefix", true)
+    return is_sentencepiece && metadata.GetBoolOr("tokenizer.ggml.add_space_prefix", true)
                ? SpacePrefix::kEach
                : SpacePrefix::kNone;
   }
@@ -306,10 +310,10 @@ bool Vocabulary::IsControl(TokenId id) const {
 Vocabulary ReadVocabulary(const gguf::Metadata& metadata, const VocabularyDefaults& defaults) {
   Vocabulary vocab;
   vocab.tokens = ReadTokens(metadata);
-  if (defaults.llama) vocab.scores = ReadScores(metadata, vocab.size());
-  vocab.types = ReadTypes(metadata, vocab.tokens, defaults.llama);
+  if (defaults.is_sentencepiece) vocab.scores = ReadScores(metadata, vocab.size());
+  vocab.types = ReadTypes(metadata, vocab.tokens, defaults.is_sentencepiece);
   if (vocab.size() > defaults.rows) CutSurplus(metadata, defaults.rows, vocab);
-  ReadSpecialIds(metadata, defaults.llama, vocab);
+  ReadSpecialIds(metadata, defaults.is_sentencepiece, vocab);
   std::vector<TokenId> ends;
   for (const char* const name : {"eom", "fim_pad", "fim_rep", "fim_sep"}) {
     ends.push_back(
@@ -320,7 +324,7 @@ Vocabulary ReadVocabulary(const gguf::Metadata& metadata, const VocabularyDefaul
   vocab.add_eos = metadata.GetBoolOr("tokenizer.ggml.add_eos_token", defaults.add_eos);
   vocab.add_sep = metadata.GetBoolOr("tokenizer.ggml.add_sep_token", false);
   vocab.after_bos = ReadIds(metadata, "tokenizer.pronk.after_bos", vocab);
-  vocab.space_prefix = ReadSpacePrefix(metadata, defaults.llama);
+  vocab.space_prefix = ReadSpacePrefix(metadata, defaults.is_sentencepiece);
   vocab.add_space_prefix = vocab.space_prefix != SpacePrefix::kNone;
   ReadAdded(metadata, vocab);
   return vocab;

@@ -1,4 +1,4 @@
-// The checked vocabulary of a file: the first step to token ids. families.h builds on it.
+// The checked vocabulary of a file: the first step to token ids. kinds.h builds on it.
 #pragma once
 
 #include <array>
@@ -60,11 +60,11 @@ struct Vocabulary {
   }
 };
 
-// The differences between families.
+// The differences between kinds.
 struct VocabularyDefaults {
-  // A "llama" vocabulary: scores are read (0 if the file has none). If the file does not say, types
+  // SPM or unigram: scores are read (0 if the file has none). If the file does not say, types
   // follow from spellings, control tokens 1 and 2 are bos and eos, and a space begins texts.
-  bool llama = false;
+  bool is_sentencepiece = false;
   // The defaults if the file has no tokenizer.ggml.add_bos_token or add_eos_token.
   bool add_bos = false, add_eos = false;
   // Rows of the embedding. Tokens beyond these must be unused or control tokens, and are cut off.

@@ -9,7 +9,7 @@
 
 #include "gguf/utf8.h"
 #include "tokenizer/characters.h"
-#include "tokenizer/families.h"
+#include "tokenizer/kinds.h"
 #include "tokenizer/normal_form.h"
 #include "tokenizer/spelling.h"
 #include "tokenizer/unicode_data.h"

@@ -125,7 +125,7 @@ class Work {
     const size_t begin = test_.n_depth + test_.n_prompt;
     for (size_t i = 0; i < sessions_.size(); ++i) Read(i, test_.n_depth, begin);
     seconds_ = first_token_seconds_ = watch.Seconds();
-    std::vector<engine::Session::TextAndToken> next;
+    std::vector<engine::Session::SessionAndToken> next;
     next.reserve(sessions_.size());
     for (size_t at = begin; at < length_; ++at) {
       if (Interrupted()) return;

@@ -85,7 +85,7 @@ void Conversation::Answer(const std::string& question) {
   grammar::Constraint* const constraint = ready_->constraint ? &*ready_->constraint : nullptr;
   engine::GenerateOptions generate = {.max_tokens = ready_->max_tokens,
                                       .stop_texts = ready_->stop_texts,
-                                      .interrupted = Interrupted,
+                                      .should_stop = Interrupted,
                                       .constraint = constraint};
   generate.prompt_progress = [&](size_t done, size_t total) {
     progress.Update(done, total);
@@ -108,7 +108,7 @@ void Conversation::Answer(const std::string& question) {
   saver_.Save(Now());
   if (!open_) return;
   ExplainEnd(*last_);
-  if (last_->generated.is_broken && !std::exchange(is_broken_, true)) ComplainOfBroken();
+  if (last_->generated.has_bad_logits && !std::exchange(is_broken_, true)) ComplainOfBadLogits();
   is_cut_ |= ComplainIfCut(constraint, last_->generated.stop_reason);
   if (verbose_) Stats("");
 }

@@ -156,7 +156,7 @@ std::vector<BenchTest> PlanFor(const BenchOptions& options) {
   const kernels::ThreadCounts counts = kernels::DefaultThreads();
   for (BenchTest& test : plan) {
     if (test.n_threads > 0) continue;
-    test.n_threads = static_cast<size_t>(test.n_gen > 0 ? counts.generating : counts.reading);
+    test.n_threads = static_cast<size_t>(test.n_gen > 0 ? counts.generating : counts.prompt);
   }
   return plan;
 }

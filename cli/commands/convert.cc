@@ -34,7 +34,7 @@ void SetType(const std::string& name, convert::Options& options) {
 }
 
 // Warnings and notes, on a terminal or not.
-void Tell(const convert::Report& report, const std::string& out) {
+void PrintReport(const convert::Report& report, const std::string& out) {
   for (const std::string& note : report.notes) Complain("note: " + note);
   if (!report.left_out.empty()) {
     const size_t shown = std::min<size_t>(report.left_out.size(), 3);
@@ -55,7 +55,7 @@ int Convert(const ConvertOptions& options) {
   how.progress = [&](uint64_t done, uint64_t total) { progress.Update(done, total); };
   const convert::Report report = convert::Convert(options.folder, options.out, how);
   progress.Clear();
-  Tell(report, options.out);
+  PrintReport(report, options.out);
   return kExitDone;
 }
 

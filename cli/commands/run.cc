@@ -110,9 +110,9 @@ int AnswerOne(const RunOptions& options, RunSetup setup, const RunRequest& reque
           ? WriteOut(ResultJson(result, seed, setup.load_seconds, ExtraFields(request, likely), 2))
           : out.Finish();
   ReportRun(options, setup.model, result);
-  if (result.is_broken) ComplainOfBroken();
+  if (result.has_bad_logits) ComplainOfBadLogits();
   if (!can_write) return kExitDone;  // the reader has closed the pipe
-  return ComplainIfCut(result.is_free ? nullptr : answer_constraint, result.stop_reason)
+  return ComplainIfCut(result.is_unconstrained ? nullptr : answer_constraint, result.stop_reason)
              ? kExitCut
              : kExitDone;
 }
@@ -163,12 +163,12 @@ std::vector<tokenizer::TokenId> EncodePrompt(const RunOptions& options, const Ru
                                              const RunRequest& request) {
   const engine::Model& model = setup.model;
   const size_t room = engine::MaxContextOf(model.config, options.model.context);
-  const std::function<bool()> interrupted = Interrupted;
+  const std::function<bool()> should_stop = Interrupted;
   const std::optional<engine::ChatForm> form = setup.FormOf(options, request);
   if (!form) {
     return engine::Encode(
         model, request.prompt,
-        {.add_special = true, .parse_special = options.special, .interrupted = &interrupted}, room);
+        {.add_special = true, .parse_special = options.special, .should_stop = &should_stop}, room);
   }
   std::vector<tokenizer::Message> messages = request.messages;
   if (messages.empty()) messages = {{"user", request.prompt}};
@@ -179,7 +179,7 @@ std::vector<tokenizer::TokenId> EncodePrompt(const RunOptions& options, const Ru
     messages.insert(messages.begin(),
                     {"system", options.generation.ResolveEscapes(options.system)});
   }
-  return engine::EncodeChat(model, *form, messages, room, interrupted);
+  return engine::EncodeChat(model, *form, messages, room, should_stop);
 }
 
 engine::GenerateOptions GenerateOptionsFor(const RunOptions& options, const RunSetup& setup,
@@ -188,7 +188,7 @@ engine::GenerateOptions GenerateOptionsFor(const RunOptions& options, const RunS
   engine::GenerateOptions generate = {.max_tokens = request.max_tokens,
                                       .runs_last = false,  // nothing follows
                                       .stop_texts = request.stop_texts,
-                                      .interrupted = Interrupted,
+                                      .should_stop = Interrupted,
                                       .constraint = constraint};
   if (const auto form = setup.FormOf(options, request)) {
     form->Prepare(generate, request.grammar != nullptr);

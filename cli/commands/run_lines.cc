@@ -220,12 +220,12 @@ int RunLines(const RunOptions& options, const RunSetup& setup,
               [](std::string_view) { return true; });
     ++next;
   };
-  bool is_broken = false;  // broken weights were reported
+  bool has_bad_logits = false;  // broken weights were reported
   const auto take = [&](const engine::Batch::Ended& ended) {
     const size_t line = first + ended.number;
     Place& place = *std::ranges::find(places, std::optional(line), &Place::line);
-    if (ended.result.is_broken && !std::exchange(is_broken, true)) ComplainOfBroken();
-    if (ComplainIfCut(ended.result.is_free ? nullptr : place.constraint.get(),
+    if (ended.result.has_bad_logits && !std::exchange(has_bad_logits, true)) ComplainOfBadLogits();
+    if (ComplainIfCut(ended.result.is_unconstrained ? nullptr : place.constraint.get(),
                       ended.result.stop_reason, LineName(requests[line].line)))
       status = kExitCut;
     Json more = ExtraFields(requests[line], place.likely);

@@ -38,7 +38,7 @@ struct TraceOptions {
   int layer = -1, head = -1;  // -1: not given
   std::string plot, html;
   // The page and the JSON have every token's values.
-  bool OfAllTokens() const { return !html.empty() || (json && values); }
+  bool ShowsAllTokens() const { return !html.empty() || (json && values); }
 };
 
 // The most tokens of a page, whose attention maps grow with their square, and of the plain pass,
@@ -56,11 +56,11 @@ std::vector<TokenId> Tokens(const TraceOptions& options, const engine::Model& mo
     throw UsageError("--token ", options.token, ": the text has ", ids.size(), " tokens");
   }
   if (options.token != 0) ids.resize(options.token);
-  const std::string flag = options.plain           ? "--plain"
-                           : options.head >= 0     ? "--head"
-                           : !options.html.empty() ? "--html"
-                           : options.OfAllTokens() ? "--json --values"
-                                                   : "";
+  const std::string flag = options.plain              ? "--plain"
+                           : options.head >= 0        ? "--head"
+                           : !options.html.empty()    ? "--html"
+                           : options.ShowsAllTokens() ? "--json --values"
+                                                      : "";
   if (!flag.empty() && ids.size() > kMaxShown) {
     throw UsageError(flag, ": expected a text of at most ", kMaxShown, " tokens, not of ",
                      ids.size(), "; --token ", kMaxShown, " leaves out the rest");
@@ -95,12 +95,12 @@ engine::Trace MedianTrace(engine::Session& session, std::span<const TokenId> tok
 // measured before and after, and the higher ones go into the report.
 void MeasureTimes(const TraceOptions& options, engine::Session& session,
                   std::span<const TokenId> tokens, TraceReport& report) {
-  constexpr size_t kOfToken = 9, kOfPrompt = 3;  // repetitions; a prompt takes longer
+  constexpr size_t kTokenRepetitions = 9, kPromptRepetitions = 3;  // a prompt takes longer
   kernels::ThreadPool pool(static_cast<int>(session.n_threads()));
   const BenchLimits before = MeasureLimits(pool, session.model());
-  report.token = MedianTrace(session, tokens, tokens.size() - 1, kOfToken);
+  report.token = MedianTrace(session, tokens, tokens.size() - 1, kTokenRepetitions);
   if (tokens.size() > 1 && options.depth == 0)
-    report.prompt = MedianTrace(session, tokens, 0, kOfPrompt);
+    report.prompt = MedianTrace(session, tokens, 0, kPromptRepetitions);
   const BenchLimits after = MeasureLimits(pool, session.model());
   report.read_ceiling = std::max(before.read, after.read);
   report.dot_ceiling = std::max(before.dot, after.dot);
@@ -113,10 +113,10 @@ TraceReport MeasureToken(const TraceOptions& options, const engine::Model& model
                         .n_threads = session.n_threads(),
                         .reads_from = ReadsFrom(model.LargestStretch().size())};
   session.Prefill(tokens);  // warms up, too
-  const bool has_times = !options.values || options.OfAllTokens() || !options.plot.empty();
+  const bool has_times = !options.values || options.ShowsAllTokens() || !options.plot.empty();
   if (has_times) MeasureTimes(options, session, tokens, report);
-  if (options.values || options.OfAllTokens()) {
-    const size_t begin = options.OfAllTokens() ? 0 : tokens.size() - 1;
+  if (options.values || options.ShowsAllTokens()) {
+    const size_t begin = options.ShowsAllTokens() ? 0 : tokens.size() - 1;
     GoTo(session, tokens, begin);
     report.values = WatchTokens(session, std::span(tokens).subspan(begin));
   }

@@ -217,7 +217,7 @@ std::shared_ptr<const Grammar> GenerationOptions::ReadGrammar(std::string* schem
       From(grammar, IsGrammarText(grammar), "--grammar", grammar::ParseGbnf));
 }
 
-void ComplainOfBroken() {
+void ComplainOfBadLogits() {
   Complain(
       "warning: some of the model's logits are NaN or infinite, and their tokens were left out: "
       "its "
@@ -274,7 +274,7 @@ engine::DraftOptions GenerationOptions::ForDrafts(const std::optional<engine::Mo
   if (!options.on && !draft_model.empty())
     throw UsageError("--draft ", draft, " and -md: give one of them");
   options.model = model ? &*model : nullptr;
-  options.interrupted = Interrupted;
+  options.should_stop = Interrupted;
   return options;
 }
 

@@ -82,7 +82,7 @@ struct GenerationOptions {
 std::string SchemaIn(const std::string& text);
 
 // Warns of weights that are not numbers. Callers call it once.
-void ComplainOfBroken();
+void ComplainOfBadLogits();
 // Warns, and returns true, if a text ended in the middle of its grammar.
 bool ComplainIfCut(grammar::Constraint* constraint, pronk::StopReason reason,
                    const std::string& name = "");

@@ -224,7 +224,7 @@ void ExplainChoices(const ModelOptions& options, const engine::Model& model,
   const kernels::ThreadCounts counts = kernels::DefaultThreads();
   Explain("threads", session.n_threads(),
           options.n_threads != 0 ? gguf::Message(", as -t says; by default ", counts.generating)
-          : counts.reading > 1   ? " at first, then what is fastest"
+          : counts.prompt > 1    ? " at first, then what is fastest"
                                  : "",
           "; ", session.n_threads_batch(), " for prompts");
   Explain("kernels", kernels::CpuTarget(), options.cpu.empty() ? ", the best of " : ", of ",

@@ -43,7 +43,8 @@ std::string SpeedLine(const engine::GenerateResult& result, const engine::Model&
 }
 
 std::string ThreadsLine(const engine::GenerateResult& result) {
-  return Format("threads: %zu generating, %zu reading", result.n_threads, result.n_threads_batch);
+  return Format("threads: %zu generating, %zu for prompts", result.n_threads,
+                result.n_threads_batch);
 }
 
 std::string DraftLine(const engine::DraftCounts& drafts) {

@@ -16,7 +16,7 @@ namespace cli {
 std::string SpeedLine(const engine::GenerateResult& result, const engine::Model& model,
                       size_t measure_with_threads = 0);
 
-// "threads: 4 generating, 10 reading".
+// "threads: 4 generating, 10 for prompts".
 std::string ThreadsLine(const engine::GenerateResult& result);
 
 // The gain from drafts: "drafts: 120 guessed, 96 right; 3.10 tokens a pass; about 2.4 times as fast

@@ -25,8 +25,8 @@ std::vector<TokenId> TextWindows::Window(size_t i, const tokenizer::Vocabulary& 
 TextWindows CutText(const engine::Model& model, const std::string& file, std::string_view text,
                     size_t length, size_t most) {
   if (length < 4) throw UsageError("-c: expected a window of at least 4 tokens, found ", length);
-  const std::function<bool()> interrupted = Interrupted;
-  TextWindows windows = {.ids = model.tokenizer->Encode(text, {.interrupted = &interrupted}),
+  const std::function<bool()> should_stop = Interrupted;
+  TextWindows windows = {.ids = model.tokenizer->Encode(text, {.should_stop = &should_stop}),
                          .length = length};
   if (windows.ids.size() < length) {
     throw engine::Error(file, ": has ", Counted(windows.ids.size(), "token"),

@@ -24,12 +24,12 @@ using grammar::StateId;
 using Body = CallForm::Body;
 
 // Limits on white space between two parts of a call: a model must not fill the context with it.
-constexpr uint32_t kMostLines = 2, kMostSpaces = 8;
+constexpr uint32_t kMaxLines = 2, kMaxSpaces = 8;
 constexpr grammar::CodePoint kTab = '\t';
-constexpr uint32_t kMostCalls = 16;     // a model might call without end
-constexpr uint32_t kMostThoughts = 4;   // messages of thinking before a call in channels
+constexpr uint32_t kMaxCalls = 16;      // a model might call without end
+constexpr uint32_t kMaxThoughts = 4;    // messages of thinking before a call in channels
 constexpr uint32_t kMistralIdSize = 9;  // letters and digits
-constexpr uint32_t kMostDigits = 4;     // digits of a call's number
+constexpr uint32_t kMaxDigits = 4;      // digits of a call's number
 
 struct Argument {
   std::string key;
@@ -91,8 +91,8 @@ class CallRules {
       : form_(form), tokenizer_(tokenizer), blank_(builder_.Declare("blank")) {
     builder_.Define(
         blank_,
-        Row({builder_.Repeat(Text("\n"), 0, kMostLines),
-             builder_.Repeat(builder_.Characters({{kTab, kTab}, {' ', ' '}}), 0, kMostSpaces)}));
+        Row({builder_.Repeat(Text("\n"), 0, kMaxLines),
+             builder_.Repeat(builder_.Characters({{kTab, kTab}, {' ', ' '}}), 0, kMaxSpaces)}));
   }
 
   void Add(const JsonView& function) {
@@ -215,7 +215,7 @@ class CallRules {
                 builder_.Call(callee.arguments), Blank(), Text("}")});
   }
   // The number of a call.
-  Part Number() { return builder_.Repeat(builder_.Characters({{'0', '9'}}), 1, kMostDigits); }
+  Part Number() { return builder_.Repeat(builder_.Characters({{'0', '9'}}), 1, kMaxDigits); }
 
   // {"name": NAME, "arguments": {...}}
   Part Object(const Callee& callee) {
@@ -239,7 +239,7 @@ class CallRules {
   Part List(RuleId object, bool is_one) {
     const Part more = Row({Comma(), builder_.Call(object)});
     return Row({Text("["), Blank(), builder_.Call(object),
-                builder_.Repeat(more, 0, is_one ? 0 : kMostCalls - 1), Blank(), Text("]")});
+                builder_.Repeat(more, 0, is_one ? 0 : kMaxCalls - 1), Blank(), Text("]")});
   }
 
   // Objects without marks, in a block of code or not.
@@ -255,7 +255,7 @@ class CallRules {
   Part Several(RuleId call, bool is_one) {
     if (is_one) return builder_.Call(call);
     const Part more = Row({Blank(), builder_.Call(call)});
-    return Row({builder_.Call(call), builder_.Repeat(more, 0, kMostCalls - 1)});
+    return Row({builder_.Call(call), builder_.Repeat(more, 0, kMaxCalls - 1)});
   }
 
   // Calls as the family spells them.
@@ -421,7 +421,7 @@ class CallRules {
     if (!all) return Row({Blank(), List(object, is_one), Blank()});
     const auto each = [&] { return Each([&](const Callee& callee) { return Python(callee); }); };
     const Part between = form_->is_list ? Comma() : Text("\n");
-    const Part more = builder_.Repeat(Row({between, each()}), 0, is_one ? 0 : kMostCalls - 1);
+    const Part more = builder_.Repeat(Row({between, each()}), 0, is_one ? 0 : kMaxCalls - 1);
     const auto bracket = [&](const char* text) {
       return form_->is_list ? Text(text) : builder_.Empty();
     };
@@ -439,7 +439,7 @@ class CallRules {
                    Mark("<|end|>")});
     const Part thoughts = builder_.Repeat(
         Row({Mark("<|channel|>"), Text("analysis"), Mark("<|message|>"), thought, assistant()}), 0,
-        kMostThoughts);
+        kMaxThoughts);
     const auto kind = [&] {
       return Maybe(Row({Text(" "), Maybe(Mark("<|constrain|>")), Text("json")}));
     };

@@ -20,7 +20,7 @@ using Body = CallForm::Body;
 constexpr size_t npos = std::string_view::npos;
 
 // The number of closing marks tried for one call: an argument may contain the mark.
-constexpr int kMostEnds = 8;
+constexpr int kMaxEnds = 8;
 
 // Absent if the text is not JSON.
 JsonView Parsed(std::string_view text) {
@@ -326,7 +326,7 @@ size_t ReadMarked(const CallForm& form, std::string_view text, const JsonView& t
   const size_t n_before = calls.size(), next = std::min(text.find(form.open), text.size());
   size_t n = std::min(text.find(end), text.size());
   if (n == text.size() && next < n) return npos;
-  for (int i = 0; i < kMostEnds; ++i) {
+  for (int i = 0; i < kMaxEnds; ++i) {
     if (ReadBody(form, text.substr(0, n), tools, calls)) return n;
     calls.resize(n_before);
     if (n == text.size()) break;

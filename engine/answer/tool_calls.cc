@@ -19,8 +19,8 @@ enum class Begins : uint8_t { kNo, kPerhaps, kYes };
 Begins BeginsCall(std::string_view text, const std::vector<std::string>& names) {
   constexpr std::string_view kBefore[] = {"", "```json", "```"}, kOpen[] = {"{", "{{", "[{"},
                              kType[] = {"", "\"type\":\"function\","};
-  constexpr size_t kMost = 64;  // the length without the name
-  size_t most = kMost;
+  constexpr size_t kMaxRest = 64;  // the length without the name
+  size_t max_length = kMaxRest;
   const auto without_blanks = [](std::string_view from, size_t n) {
     std::string result;
     for (const char c : from) {
@@ -29,8 +29,9 @@ Begins BeginsCall(std::string_view text, const std::vector<std::string>& names) 
     }
     return result;
   };
-  for (const std::string& name : names) most = std::max(most, kMost + JsonQuoted(name).size());
-  const std::string compact = without_blanks(text, most);
+  for (const std::string& name : names)
+    max_length = std::max(max_length, kMaxRest + JsonQuoted(name).size());
+  const std::string compact = without_blanks(text, max_length);
   auto result = Begins::kNo;
   for (const std::string& name : names) {
     const std::string member =

@@ -41,7 +41,7 @@ constexpr double kMaxTries = 4;
 
 }  // namespace
 
-void PassCosts::Tell(size_t n_tokens, double seconds) {
+void PassCosts::Record(size_t n_tokens, double seconds) {
   for (Measured& measured : by_size_) measured.weight *= kForgetting;
   Measured& measured = by_size_[n_tokens];
   if (measured.weight > 1) {
@@ -82,7 +82,7 @@ double PassCosts::Of(size_t n_tokens) const {
          (measured.weight + kOthers);
 }
 
-void Acceptance::Tell(size_t place, bool right) {
+void Acceptance::Record(size_t place, bool right) {
   if (place == 0) {  // discounts old drafts also at rarely reached places
     constexpr double kKept = 1 - 1 / kDraftMemory;
     for (Seen& seen : places_) seen = {seen.right * kKept, seen.all * kKept};
@@ -105,7 +105,7 @@ size_t Confidence::Tenth(double probability) {
   return static_cast<size_t>(std::clamp(probability, 0.0, 0.999) * 10);
 }
 
-void Confidence::Tell(double probability, bool right) {
+void Confidence::Record(double probability, bool right) {
   constexpr double kKept = 1 - 1 / 64.0;
   Seen& seen = tenths_[Tenth(probability)];
   seen = {seen.right * kKept + (right ? 1 : 0), seen.all * kKept + 1};
@@ -126,12 +126,12 @@ DraftController::DraftController(const std::vector<KindGuess>& guesses, size_t m
 DraftController::Choice DraftController::Best(const Kind& kind, size_t available,
                                               size_t n_known) const {
   const bool costs_unknown = !kind.costs_nothing && kind.n_measured == 0;
-  const size_t most = std::min({available, max_drafts_, costs_unknown ? 1 : kMaxDrafts});
+  const size_t max_drafts = std::min({available, max_drafts_, costs_unknown ? 1 : kMaxDrafts});
   const std::array<double, kMaxDrafts> acceptance = kind.acceptance.All();
   Choice best;
   // The expected number of tokens of a pass with n drafts; the probability that all n are right.
   double tokens = static_cast<double>(n_known), reached = 1;
-  for (size_t n = 0; n <= most; ++n) {
+  for (size_t n = 0; n <= max_drafts; ++n) {
     if (n > 0) tokens += reached *= acceptance[n - 1];
     const double seconds = costs_.Of(n_known + n) + static_cast<double>(n) * DraftSeconds(kind);
     if (tokens / seconds > best.tokens_per_s) best = {n, tokens / seconds, n};
@@ -177,19 +177,19 @@ DraftController::Choice DraftController::Choose(size_t kind, size_t available, s
     if (of.is_off) best = {0, static_cast<double>(n_known) / known, 0};
     // Drafts would not pay even if all were right.
     if (best.n == 0 && costs_.Of(n_known + 1) + DraftSeconds(of) > known + one) return best;
-    if (best.n > 0 && of.n_measured > 0) best.most = std::min(available, max_drafts_);
+    if (best.n > 0 && of.n_measured > 0) best.max_n = std::min(available, max_drafts_);
   }
   // Trying more drafts shows whether they are right, and the cost of longer passes.
-  const size_t most = std::min(available, max_drafts_);
-  size_t tried = std::min(best.n + 1, most);
-  if (costs_.IsFresh(n_known + tried)) tried = std::min(2 * best.n, most);
-  if (best.n == 0) tried = std::min<size_t>(1, most);
+  const size_t max_drafts = std::min(available, max_drafts_);
+  size_t tried = std::min(best.n + 1, max_drafts);
+  if (costs_.IsFresh(n_known + tried)) tried = std::min(2 * best.n, max_drafts);
+  if (best.n == 0) tried = std::min<size_t>(1, max_drafts);
   if (tried <= best.n || (best.n > 0 && costs_.IsFresh(n_known + tried))) return best;
   const double more = static_cast<double>(tried - best.n) * DraftSeconds(of);
   const double loss = costs_.Of(n_known + tried) - costs_.Of(n_known + best.n) + more;
   if (budget_ < loss) return best;
   budget_ -= loss;
-  return {tried, best.tokens_per_s, std::max(tried, best.most)};
+  return {tried, best.tokens_per_s, std::max(tried, best.max_n)};
 }
 
 bool DraftController::WantsMore(Chain& chain, double probability) const {
@@ -225,7 +225,7 @@ void DraftController::RecordDrafting(size_t kind, size_t n, double seconds) {
 }
 
 void DraftController::RecordPass(size_t n_tokens, double seconds) {
-  costs_.Tell(n_tokens, seconds);
+  costs_.Record(n_tokens, seconds);
   if (n_tokens == 1) ++n_plain_;
   if (Kind* const kind = std::exchange(drafted_, nullptr)) {
     kind->trial.seconds += seconds;

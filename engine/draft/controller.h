@@ -18,7 +18,7 @@ namespace engine {
 // The recently measured time of a pass by its number of tokens; other sizes are interpolated.
 class PassCosts {
  public:
-  void Tell(size_t n_tokens, double seconds);
+  void Record(size_t n_tokens, double seconds);
   // The estimated seconds of a pass of n_tokens tokens, 1 to kMaxDecodeTokens.
   double Of(size_t n_tokens) const;
   // Whether a pass of this size was measured recently.
@@ -40,7 +40,7 @@ class Acceptance {
  public:
   explicit Acceptance(double guess) : guess_(guess) {}
   // Records whether the draft at `place` (from 0) was right; all earlier drafts were.
-  void Tell(size_t place, bool right);
+  void Record(size_t place, bool right);
   // The probability of acceptance for each place.
   std::array<double, kMaxDrafts> All() const;
 
@@ -55,7 +55,7 @@ class Acceptance {
 // How often drafts are right, for each tenth of the range of their model's probabilities.
 class Confidence {
  public:
-  void Tell(double probability, bool right);
+  void Record(double probability, bool right);
   double Of(double probability) const;
 
  private:
@@ -79,7 +79,7 @@ class DraftController {
   struct Choice {
     size_t n = 0;             // drafts
     double tokens_per_s = 0;  // expected
-    size_t most = 0;          // drafts, if each is confident enough
+    size_t max_n = 0;         // drafts, if each is confident enough
   };
   // How many of `available` drafts of a kind pay off, often 0, in a pass that also reads n_known
   // tokens of the text. Sometimes returns another number, to measure it.
@@ -97,13 +97,13 @@ class DraftController {
   // How many of the chain's drafts are worth reading.
   size_t WorthReading(const Chain& chain) const;
 
-  // Record measurements: the time of n drafts; whether a draft was right (as Acceptance::Tell()),
+  // Record measurements: the time of n drafts; whether a draft was right (as Acceptance::Record()),
   // whether a pass read it, and its model's probability if known; the time of a pass.
   void RecordDrafting(size_t kind, size_t n, double seconds);
   void RecordCheck(size_t kind, size_t place, bool right, bool was_read = true,
                    double probability = -1) {
-    kinds_[kind].acceptance.Tell(place, right);
-    if (probability >= 0) kinds_[kind].confidence.Tell(probability, right);
+    kinds_[kind].acceptance.Record(place, right);
+    if (probability >= 0) kinds_[kind].confidence.Record(probability, right);
     kinds_[kind].trial.tokens += right && was_read ? 1 : 0;
   }
   void RecordPass(size_t n_tokens, double seconds);

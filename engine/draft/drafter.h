@@ -22,8 +22,8 @@ inline tokenizer::TokenId LikeliestOf(std::span<const float> logits) {
 
 // The probability of the likeliest token.
 inline double ProbabilityOf(std::span<const float> logits, tokenizer::TokenId likeliest) {
-  const float most = logits[static_cast<size_t>(likeliest)];
-  return 1 / kernels::SumOfExp(logits.data(), logits.size(), most);
+  const float max_logit = logits[static_cast<size_t>(likeliest)];
+  return 1 / kernels::SumOfExp(logits.data(), logits.size(), max_logit);
 }
 
 class Drafter {

@@ -40,20 +40,21 @@ DraftCounts DraftCounts::operator-(const DraftCounts& before) const {
           accepted - before.accepted,
           n_tokens - before.n_tokens,
           n_passes - before.n_passes,
-          n_single - before.n_single,
+          n_single_passes - before.n_single_passes,
           seconds - before.seconds,
           single_seconds - before.single_seconds};
 }
 
 std::optional<double> DraftCounts::Gain() const {
   constexpr uint64_t kEnough = 8;
-  if (n_single < kEnough) return {};
-  return static_cast<double>(n_tokens) * single_seconds / static_cast<double>(n_single) / seconds;
+  if (n_single_passes < kEnough) return {};
+  return static_cast<double>(n_tokens) * single_seconds / static_cast<double>(n_single_passes) /
+         seconds;
 }
 
 Speculation::Speculation(std::vector<std::shared_ptr<Drafter>> drafters,
-                         const DraftOptions& options, size_t n_tokens)
-    : options_(options), n_tokens_(n_tokens), controller_(Guesses(drafters), options.max) {
+                         const DraftOptions& options, size_t vocab_size)
+    : options_(options), vocab_size_(vocab_size), controller_(Guesses(drafters), options.max) {
   size_t next_kind = 0;
   for (auto& drafter : drafters) {
     const size_t n_kinds = drafter->n_kinds();
@@ -75,7 +76,7 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
   counts_.drafted += n_known - 1;
   counts_.accepted += n_known - 1;
   const Stopwatch watch;
-  const size_t most = std::min(room, options_.max);
+  const size_t max_drafts = std::min(room, options_.max);
   drafts_.clear();
   // The first pass has one token even with a fixed number: other passes are compared with it.
   const bool is_fixed = options_.fixed && controller_.costs().Of(1) > 0;
@@ -88,8 +89,8 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
     if (!found) continue;
     const size_t kind = source.first_kind + *found;
     const DraftController::Choice choice =
-        is_fixed ? DraftController::Choice{std::min(*options_.fixed, most), 1, 0}
-                 : controller_.Choose(kind, most, n_known);
+        is_fixed ? DraftController::Choice{std::min(*options_.fixed, max_drafts), 1, 0}
+                 : controller_.Choose(kind, max_drafts, n_known);
     if (best_source == nullptr || choice.tokens_per_s > best.tokens_per_s) {
       best_source = &source;
       best_kind = kind;
@@ -112,7 +113,7 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
     DraftController::Chain chain = {best_kind, n_known, best.tokens_per_s};
     const bool asks = !is_fixed && drafter.knows_confidence();
     if (asks) {
-      best.n = std::max(best.n, best.most);
+      best.n = std::max(best.n, best.max_n);
       drafter.wants_more = [&](double probability) {
         watch_of.probabilities.push_back(probability);
         return controller_.WantsMore(chain, probability);
@@ -129,7 +130,7 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
   }
   // The caller's own drafter may return more drafts, and ids outside the vocabulary.
   drafts_.resize(std::min(drafts_.size(), best.n));
-  const auto is_none = [&](TokenId id) { return id < 0 || static_cast<size_t>(id) >= n_tokens_; };
+  const auto is_none = [&](TokenId id) { return id < 0 || static_cast<size_t>(id) >= vocab_size_; };
   drafts_.erase(std::ranges::find_if(drafts_, is_none), drafts_.end());
   best_source->watch.n_read = drafts_.size();
   counts_.drafted += drafts_.size();
@@ -141,7 +142,7 @@ void Speculation::RecordPass(size_t n_tokens, double seconds, bool has_all_logit
   if (has_all_logits) controller_.RecordPass(n_tokens, seconds);
   ++counts_.n_passes;
   if (n_tokens == 1 && has_all_logits) {
-    ++counts_.n_single;
+    ++counts_.n_single_passes;
     counts_.single_seconds += seconds;
   }
   counts_.seconds += seconds + std::exchange(drafting_seconds_, 0);

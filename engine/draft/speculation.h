@@ -31,7 +31,7 @@ struct DraftOptions {
   bool nextn = true;                       // NextnDrafter, if the model has the block
   const Model* model = nullptr;            // ModelDrafter, with this model; or null
   std::shared_ptr<Drafter> own = {};       // the caller's drafter, or null
-  std::function<bool()> interrupted = {};  // called while the small model runs; true: no drafts
+  std::function<bool()> should_stop = {};  // called while the small model runs; true: no drafts
 };
 
 struct DraftCounts {
@@ -39,7 +39,7 @@ struct DraftCounts {
   uint64_t accepted = 0;
   uint64_t n_tokens = 0;  // generated tokens, including accepted drafts
   uint64_t n_passes = 0;
-  uint64_t n_single = 0;  // passes with one token, without drafts
+  uint64_t n_single_passes = 0;  // passes with one token, without drafts
   // Times: `seconds` covers all passes, the undoing of rejected drafts, and drafting;
   // single_seconds covers passes with one token.
   double seconds = 0, single_seconds = 0;
@@ -51,9 +51,8 @@ struct DraftCounts {
 
 class Speculation {
  public:
-  // n_tokens: the size of the vocabulary.
   Speculation(std::vector<std::shared_ptr<Drafter>> drafters, const DraftOptions& options,
-              size_t n_tokens);
+              size_t vocab_size);
 
   // Returns up to `room` drafts for a pass that also runs the last n_known tokens of this text. A
   // grammar forced all but one of these tokens, which count as accepted drafts.
@@ -95,7 +94,7 @@ class Speculation {
   void Make(Source& source, size_t kind, std::span<const tokenizer::TokenId> text, size_t n);
 
   DraftOptions options_;
-  size_t n_tokens_;
+  size_t vocab_size_;
   std::vector<Source> sources_;
   DraftController controller_;
   DraftCounts counts_;

@@ -122,10 +122,10 @@ Fields Fields::Object(std::string_view key) const {
   return fields;
 }
 
-JsonView Fields::List(std::string_view key, const std::string& expected, size_t most) const {
+JsonView Fields::List(std::string_view key, const std::string& expected, size_t limit) const {
   JsonView list = Find(key);
   if (!list.IsArray()) FailKind(key, expected);
-  if (list.size() > most) Fail(key, "expected at most ", most, " items, found ", list.size());
+  if (list.size() > limit) Fail(key, "expected at most ", limit, " items, found ", list.size());
   return list;
 }
 
@@ -151,9 +151,9 @@ std::vector<std::string> Fields::Pairs(std::string_view key) const {
   return texts;
 }
 
-std::vector<uint64_t> Fields::Wholes(std::string_view key, size_t most) const {
+std::vector<uint64_t> Fields::Wholes(std::string_view key, size_t limit) const {
   std::vector<uint64_t> numbers;
-  for (const auto& item : List(key, "a list of whole numbers", most)) {
+  for (const auto& item : List(key, "a list of whole numbers", limit)) {
     const std::optional<uint64_t> number = item.value.Unsigned();
     if (!number) Fail(key, "expected whole numbers, found ", KindOf(item.value));
     numbers.push_back(*number);

@@ -57,7 +57,7 @@ class Fields {
   std::vector<double> Numbers(std::string_view key) const;
   std::vector<std::string> Texts(std::string_view key) const;
 
-  std::vector<uint64_t> Wholes(std::string_view key, size_t most) const;  // numbers up to `most`
+  std::vector<uint64_t> Wholes(std::string_view key, size_t limit) const;  // numbers up to `limit`
   bool IsText(std::string_view key) const { return Find(key).IsString(); }
   bool IsObject(std::string_view key) const { return Find(key).IsObject(); }
   bool IsBool(std::string_view key) const { return Find(key).IsBool(); }
@@ -79,7 +79,7 @@ class Fields {
  private:
   JsonView Find(std::string_view key) const;  // null is absent
   const KeyValue* FindSet(std::string_view key) const;
-  JsonView List(std::string_view key, const std::string& expected, size_t most) const;
+  JsonView List(std::string_view key, const std::string& expected, size_t limit) const;
   [[noreturn]] void FailKind(std::string_view key, const std::string& expected) const;
 
   std::string file_, prefix_;

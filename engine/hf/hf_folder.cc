@@ -149,8 +149,8 @@ std::optional<std::string> HfFolder::Text(const std::string& name) const {
       *path, name.ends_with(".model") ? "a tokenizer's model" : "a text file", kMaxText);
   texts_.push_back(file.id());
   n_bytes_ += file.bytes().size();
-  most_bytes_ = std::max(most_bytes_, file.bytes().size());
-  if (n_bytes_ - most_bytes_ > kMaxBeside) {
+  largest_bytes_ = std::max(largest_bytes_, file.bytes().size());
+  if (n_bytes_ - largest_bytes_ > kMaxBeside) {
     gguf::Fail(*path, "expected at most ", kMaxBeside, " bytes in all texts of the folder but one");
   }
   return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());

@@ -50,8 +50,8 @@ class HfFolder {
   Fields config_;
   std::vector<Safetensors> files_;
   std::deque<SafeTensor> replaced_;
-  mutable std::vector<gguf::FileId> texts_;      // read by Text()
-  mutable size_t n_bytes_ = 0, most_bytes_ = 0;  // the total size, and the largest
+  mutable std::vector<gguf::FileId> texts_;         // read by Text()
+  mutable size_t n_bytes_ = 0, largest_bytes_ = 0;  // the total size, and the largest
   std::map<std::string, const SafeTensor*, std::less<>> tensors_;
 };
 

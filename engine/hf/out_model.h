@@ -45,7 +45,7 @@ struct OutModel {
   uint64_t n_nextn = 0;          // blocks after the layers that predict further tokens
   double rotary_part = 1;        // the part of a head that rotates, if config.json does not say
   double default_theta = 10000;  // rope's base, where config.json does not say
-  bool yarn_truncates = true;    // RopeConfig::truncated, if a file does not say
+  bool rounds_yarn_ramp = true;  // RopeConfig::rounds_ramp, if a file does not say
   double log_multiplier = 0;     // RopeConfig::log_multiplier in the file's reader
   uint64_t n_rope_freqs = 0;     // the file's divisors, if more than rotating pairs
   std::span<const TensorRule> first_rules;  // precede the family's rules

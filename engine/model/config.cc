@@ -34,11 +34,12 @@ const Family& FindFamily(const Metadata& meta) {
 
 void ReadHeads(const Keys& keys, const Family& family, Config& config) {
   const size_t n_layers = config.n_layers(), width = config.embedding_length;
-  const size_t least = family.without_heads == Mixer::kAttention ? 1 : 0;
-  const auto n_heads = keys.PerLayer("attention.head_count", n_layers, least, kMaxHeads);
-  const auto n_kv_heads = keys.Has("attention.head_count_kv")
-                              ? keys.PerLayer("attention.head_count_kv", n_layers, least, kMaxHeads)
-                              : n_heads;
+  const size_t min_heads = family.without_heads == Mixer::kAttention ? 1 : 0;
+  const auto n_heads = keys.PerLayer("attention.head_count", n_layers, min_heads, kMaxHeads);
+  const auto n_kv_heads =
+      keys.Has("attention.head_count_kv")
+          ? keys.PerLayer("attention.head_count_kv", n_layers, min_heads, kMaxHeads)
+          : n_heads;
   const double scale = keys.PositiveUnlessZero("attention.scale", 0);
   const bool explicit_lengths =
       keys.Has("attention.key_length") && keys.Has("attention.value_length");
@@ -84,7 +85,7 @@ void ReadYarn(const Keys& keys, RopeConfig& rope) {
     rope.ext_factor = read("ext_factor", 1);
   }
   if (rope.ext_factor > 1) keys.Fail(kExt, "expected at most 1, found ", rope.ext_factor);
-  rope.truncated = keys.BoolOr(kTruncate, rope.truncated);
+  rope.rounds_ramp = keys.BoolOr(kTruncate, rope.rounds_ramp);
 }
 
 RopeConfig ReadRope(const Keys& keys, const Family& family, const Config& config) {
@@ -92,7 +93,7 @@ RopeConfig ReadRope(const Keys& keys, const Family& family, const Config& config
   const auto first = std::ranges::find_if(config.layers, attends);
   const size_t key_length = first != config.layers.end() ? first->key_length : 2;
   RopeConfig rope;
-  rope.truncated = family.yarn_truncates;
+  rope.rounds_ramp = family.rounds_yarn_ramp;
   rope.pairs = family.rope_pairs;
   rope.n_dims = keys.CountOr("rope.dimension_count", key_length, kMaxHeadDim);
   rope.base = keys.PositiveOr("rope.freq_base", 10000.0);
@@ -127,8 +128,9 @@ RopeConfig ReadRope(const Keys& keys, const Family& family, const Config& config
 // Layers may lack a network or attention. If all have experts, the key may be missing.
 void ReadFeedForward(const Keys& keys, const Family& family, Config& config) {
   if (!keys.Has("feed_forward_length") && keys.Has("expert_feed_forward_length")) return;
-  const size_t least = family.without_heads == Mixer::kAttention ? 1 : 0;
-  const auto lengths = keys.PerLayer("feed_forward_length", config.n_layers(), least, kMaxLength);
+  const size_t min_length = family.without_heads == Mixer::kAttention ? 1 : 0;
+  const auto lengths =
+      keys.PerLayer("feed_forward_length", config.n_layers(), min_length, kMaxLength);
   for (size_t i = 0; i < lengths.size(); ++i) config.layers[i].ffn_length = lengths[i];
 }
 
@@ -210,7 +212,7 @@ void ReadPooling(const Keys& keys, Config& config) {
                 "pooling_type=int:4");
   }
   const Keys others = keys.Of("sentence_transformers");
-  config.unit_vectors = others.BoolOr("normalize", true);
+  config.normalizes_vectors = others.BoolOr("normalize", true);
   config.max_text_tokens = others.UintOr("max_tokens", 0, kMaxLength);
   if (config.pooling != Pooling::kRank) return;
   config.n_labels = keys.Has(kLabels) ? keys.Length(kLabels) : 1;

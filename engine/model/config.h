@@ -38,8 +38,8 @@ struct RopeConfig {
   double beta_slow = 1.0;
   double log_multiplier = 0.0;  // YaRN: undoes this part of the paper's growth of cos and sin
   double ext_factor = 1.0;      // YaRN: the share of a dimension's own frequency; 0: kLinear
-  bool truncated = true;  // YaRN: beta_fast's and beta_slow's dimensions are rounded to whole ones
-  bool divided = true;    // the file's tensor of divisors applies
+  bool rounds_ramp = true;      // YaRN: the dimensions of beta_fast and beta_slow become whole ones
+  bool uses_divisors = true;    // the file's tensor of divisors applies
   // M-RoPE (Wang et al. 2024): the numbers of pairs that rotate by the time, the height and the
   // width of an image, then of pairs that do not rotate. All 0: every pair rotates. In text the
   // three positions are equal.
@@ -166,32 +166,32 @@ enum class Pooling { kNone, kMean, kFirst, kLast, kRank };
 // A reranker turns a position's vector, or their mean, into scores.
 struct RankTraits {
   Pooling from = Pooling::kFirst;
-  bool gelu = false;     // the activation after the first matrix is GELU, otherwise tanh
-  bool erf = false;      // GELU itself, not its approximation with tanh
-  bool softmax = false;  // scores become probabilities
+  bool uses_gelu = false;     // the activation after the first matrix is GELU, otherwise tanh
+  bool exact_gelu = false;    // GELU itself, not its approximation with tanh
+  bool uses_softmax = false;  // scores become probabilities
 };
 
 // Properties of an architecture that neither keys nor tensors tell (family.h). The defaults are
 // llama's.
 struct Traits {
   NormRoles norms = {};
-  bool layer_norm = false;   // norms of the stream subtract its mean (Ba et al. 2016)
-  bool norm_weights = true;  // norms have weights
-  bool first_norm = true;    // false: the first layer's mixer reads x without a norm (ModernBERT)
+  bool layer_norm = false;         // norms of the stream subtract its mean (Ba et al. 2016)
+  bool norms_have_weights = true;  // false: all their weights are ones
+  bool has_first_norm = true;  // false: the first layer's mixer reads x without a norm (ModernBERT)
   // The norm's output replaces the stream, so the mixer's or network's output is added to it
   // (MiniMax-01).
   bool norms_stream = false;
   // Mixer and feed-forward network read the same normed stream (GPT-J, Wang and Komatsuzaki 2021).
   // If the network has another norm, that also reads the stream before the mixer (GPT-NeoX).
-  bool parallel = false;
+  bool parallel_residual = false;
   QkNorm qk_norm = QkNorm::kNone;
   bool qk_norm_optional = false;
   bool qk_layer_norm = false;  // qk_norm subtracts the mean; each head may have its own weights
   kernels::Activation activation = kernels::Activation::kSilu;
   bool learned_positions = false;    // each of context_length positions has a vector
-  bool sub_norms = false;            // norms of the inputs of attn_output and ffn_down
+  bool has_sub_norms = false;        // norms of the inputs of attn_output and ffn_down
   Presence sinks = Presence::kNone;  // each head has an extra score without a token
-  bool biases = false;               // attention, router and experts must have biases
+  bool requires_biases = false;      // attention, router and experts must have biases
   bool shared_gate = false;          // the shared expert's weight depends on the token
   bool halves_experts = false;       // experts and a shared one are averaged, not added
   bool value_norm = false;           // RMSNorm of values, without weights
@@ -249,7 +249,7 @@ struct Config : Traits {
   size_t n_token_types = 0;          // a text's tokens are all of the first type; 0: no types
   Pooling pooling = Pooling::kNone;  // how a file turns texts into vectors
   size_t n_labels = 0;               // how many scores Pooling::kRank gives
-  bool unit_vectors = true;          // a text's vector is divided by its length
+  bool normalizes_vectors = true;    // a text's vector is divided by its length
   // The most tokens in a text that becomes a vector; 0: as many as the context allows.
   size_t max_text_tokens = 0;
   size_t dense_length = 0;  // width between the two matrices after pooling; 0: no such matrices

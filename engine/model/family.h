@@ -95,7 +95,7 @@ struct Family {
   kernels::RopePairs rope_pairs = kernels::RopePairs::kHalves;
   Traits traits = {};
   bool scales_embeddings = false;  // embeddings are multiplied by the root of their length
-  bool yarn_truncates = true;      // RopeConfig::truncated if a file does not say
+  bool rounds_yarn_ramp = true;    // RopeConfig::rounds_ramp if a file does not say
   Windows windows = {};
   bool nextn = false;  // blocks after the layers may predict further tokens
   // The mixer of layers without key-value heads.

@@ -26,9 +26,10 @@ class LayerBinder {
 
   LayerWeights Bind() {
     LayerWeights w;
-    if (config_.first_norm || !is_first_) {
+    if (config_.has_first_norm || !is_first_) {
       // Falcon 7B has one norm for mixer and network, 40B has two norms.
-      const bool one = config_.parallel && config_.norm_weights && !HasNorm(config_.norms.attn);
+      const bool one =
+          config_.parallel_residual && config_.norms_have_weights && !HasNorm(config_.norms.attn);
       const std::string_view name = one ? config_.norms.ffn : config_.norms.attn;
       w.attn_norm = Norm(name, width_);
       w.attn_norm_bias = NormBias(name);
@@ -38,7 +39,7 @@ class LayerBinder {
     w.attn_sum_norm = bind_.Norm(std::string(config_.norms.attn_sum), width_);
     const bool one_part = plan_.mixer == Mixer::kNone || plan_.ffn_length + plan_.n_experts == 0;
     if (plan_.mixer == Mixer::kNone) std::swap(w.attn_norm, w.ffn_norm);
-    if (!one_part && !(config_.parallel && !HasNorm(config_.norms.ffn)) && !shares_norm_) {
+    if (!one_part && !(config_.parallel_residual && !HasNorm(config_.norms.ffn)) && !shares_norm_) {
       w.ffn_norm = Norm(config_.norms.ffn, width_);
       w.ffn_norm_bias = NormBias(config_.norms.ffn);
     }
@@ -83,7 +84,7 @@ class LayerBinder {
 
   const float* Norm(std::string_view name, size_t n) {
     if (name.empty()) return nullptr;
-    return config_.norm_weights ? bind_.Vector(std::string(name), n) : bind_.Ones(n);
+    return config_.norms_have_weights ? bind_.Vector(std::string(name), n) : bind_.Ones(n);
   }
   const float* NormBias(std::string_view name) {
     if (name.empty() || !config_.layer_norm) return nullptr;
@@ -92,7 +93,7 @@ class LayerBinder {
   bool HasNorm(std::string_view name) const { return bind_.Has(std::string(name)); }
 
   const float* QkNormOf(const char* name, size_t n) {
-    if (!config_.norm_weights) return bind_.Ones(n);
+    if (!config_.norms_have_weights) return bind_.Ones(n);
     return config_.qk_norm_optional ? bind_.OptionalVector(name, n) : bind_.Vector(name, n);
   }
   // LayerNorm: with a bias, or with weights for each head.
@@ -155,9 +156,9 @@ class LayerBinder {
       const bool gate_by_head = bind_.Rows("attn_gate") == plan_.n_heads;
       w.attn_gate = bind_.Matrix("attn_gate", gate_by_head ? plan_.n_heads : out_cols, width_);
     }
-    if (config_.sub_norms) w.attn_sub_norm = bind_.Vector("attn_sub_norm", out_cols);
+    if (config_.has_sub_norms) w.attn_sub_norm = bind_.Vector("attn_sub_norm", out_cols);
     w.attn_output = bind_.Matrix("attn_output", width_, out_cols);
-    if (config_.biases) bind_.RequireBias({"attn_q", "attn_k", "attn_v", "attn_output"});
+    if (config_.requires_biases) bind_.RequireBias({"attn_q", "attn_k", "attn_v", "attn_output"});
   }
 
   void BindLatentAttention(LayerWeights& w) {
@@ -325,7 +326,7 @@ class LayerBinder {
       w.ffn_gate = Binder::Rows(both, 0, hidden);
       w.ffn_up = Binder::Rows(both, hidden, hidden);
     }
-    if (config_.sub_norms) w.ffn_sub_norm = bind_.Vector("ffn_sub_norm", hidden);
+    if (config_.has_sub_norms) w.ffn_sub_norm = bind_.Vector("ffn_sub_norm", hidden);
     w.ffn_down = bind_.Matrix("ffn_down", width_, hidden);
     // No later layer evens out rounding errors here.
     w.ffn_up.uses_residual = w.ffn_down.uses_residual = is_last_of_many_;
@@ -354,7 +355,7 @@ class LayerBinder {
       w.ffn_pre_norm_2 = bind_.Vector("pre_ffw_norm_2", width_);
       w.ffn_post_norm_2 = bind_.Vector("post_ffw_norm_2", width_);
     }
-    if (config_.biases)
+    if (config_.requires_biases)
       bind_.RequireBias({"ffn_gate_inp", "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"});
     if (shared == 0) return;
     if (config_.shared_gate) {

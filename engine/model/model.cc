@@ -12,8 +12,9 @@ namespace engine {
 gguf::DType MainType(const gguf::File& file) {
   std::map<gguf::DType, uint64_t> bytes;
   for (const gguf::TensorView& tensor : file.tensors()) bytes[tensor.dtype] += tensor.bytes;
-  const auto most = std::ranges::max_element(bytes, {}, [](const auto& one) { return one.second; });
-  return most == bytes.end() ? gguf::DType::kF32 : most->first;
+  const auto largest =
+      std::ranges::max_element(bytes, {}, [](const auto& one) { return one.second; });
+  return largest == bytes.end() ? gguf::DType::kF32 : largest->first;
 }
 
 Model Model::Load(const std::string& path, bool exact) {

@@ -69,7 +69,7 @@ Weights Weights::Bind(const gguf::File& file, const Config& config, bool exact) 
   Binder bind(file, exact);
   size_t n_ones = config.Widest(
       [](const LayerPlan& l) { return l.mixer == Mixer::kLightning ? l.recurrent.channels : 0; });
-  if (!config.norm_weights) {
+  if (!config.norms_have_weights) {
     n_ones = std::max({n_ones, config.embedding_length,
                        config.Widest([](const LayerPlan& l) { return l.key_length; })});
   }
@@ -82,7 +82,7 @@ Weights Weights::Bind(const gguf::File& file, const Config& config, bool exact) 
     w.position_embd = bind.Table("position_embd", config.context_length, width);
   if (config.n_token_types > 0 && bind.Has("token_types"))
     w.token_types = bind.Table("token_types", config.n_token_types, width);
-  if (config.norm_weights) {
+  if (config.norms_have_weights) {
     w.token_embd_norm = bind.Norm(std::string(config.norms.embedding), width);
   } else if (!config.norms.embedding.empty()) {
     w.token_embd_norm.weight = bind.Ones(width);
@@ -118,7 +118,7 @@ Weights Weights::Bind(const gguf::File& file, const Config& config, bool exact) 
   }
   if (!config.norms.output.empty()) {
     const std::string name(config.norms.output);
-    w.output_norm = config.norm_weights ? bind.Vector(name, width) : bind.Ones(width);
+    w.output_norm = config.norms_have_weights ? bind.Vector(name, width) : bind.Ones(width);
     if (config.layer_norm) w.output_norm_bias = bind.OptionalFloats(name + ".bias", {width});
   }
   w.ones = bind.ones();

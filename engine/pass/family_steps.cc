@@ -48,7 +48,7 @@ void BeginLayer(const LayerView& layer, const Weights& weights, ResidualStream& 
 }
 
 void MakeParallelInput(const LayerView& layer, Pass& pass) {
-  if (!pass.config().parallel) return;  // Falcon, GPT-J, Command R
+  if (!pass.config().parallel_residual) return;  // Falcon, GPT-J, Command R
   const LayerWeights& w = layer.w;
   const Scratch& s = pass.scratch();
   pass.Normed(s.x, w.ffn_norm, pass.config().embedding_length, s.normed, w.ffn_norm_bias);

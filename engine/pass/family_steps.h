@@ -17,7 +17,8 @@ void BeginLayer(const LayerView& layer, const Weights& weights, ResidualStream& 
 void MakeParallelInput(const LayerView& layer, Pass& pass);
 // Called between the mixer and its sum: norms the mixer's output, scratch.delta.
 void FinishMixer(const LayerView& layer, Pass& pass);
-// Called after that sum: adds the output of a block beside the mixer, whose input is `in`.
+// Called after that sum: adds what a second mixer or a low-rank path makes of `in`, the mixer's
+// input.
 void AddBesideMixer(const LayerView& layer, const float* in, ResidualStream& residual, Pass& pass);
 // Called between the network and its sum: norms the network's output, scratch.delta.
 void FinishNetwork(const LayerView& layer, Pass& pass);

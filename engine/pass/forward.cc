@@ -54,7 +54,8 @@ void Layers(const Weights& weights, Pass& pass) {
     }
     // A network for each token by itself: a dense one, or experts.
     if (layer.plan.ffn_length > 0 || layer.plan.n_experts > 0) {
-      const float* const in = pass.config().parallel  // MakeParallelInput() has made the input
+      // MakeParallelInput() has made the input of a parallel network.
+      const float* const in = pass.config().parallel_residual
                                   ? s.normed
                                   : pass.Normed(x, w.ffn_norm, width, normed, w.ffn_norm_bias);
       FeedForward(layer, in, pass);

@@ -9,7 +9,7 @@
 namespace engine {
 namespace {
 
-constexpr size_t kAhead = 2;  // blocks
+constexpr size_t kAhead = 2;  // layers
 
 }  // namespace
 
@@ -18,7 +18,7 @@ void Pager::AdviseSystem(std::span<const std::byte> bytes, Advice advice) {
   gguf::ReadAhead(bytes);
 }
 
-void Pager::Block::Add(std::span<const std::byte> part) {
+void Pager::PagedWeights::Add(std::span<const std::byte> part) {
   parts.push_back(part);
   bytes += part.size();
 }
@@ -26,10 +26,10 @@ void Pager::Block::Add(std::span<const std::byte> part) {
 Pager::Pager(const Model& model, uint64_t room, Advise advise)
     : model_(model),
       advise_(std::move(advise)),
-      blocks_(model.config.file_layer(model.config.n_layers() - 1) + 2) {
+      paged_layers_(model.config.file_layer(model.config.n_layers() - 1) + 2) {
   std::vector<const gguf::TensorView*> experts;
   for (const LayerWeights& w : model.weights.layers) {
-    std::vector<Block>& of_layer = experts_.emplace_back();
+    std::vector<PagedWeights>& of_layer = experts_.emplace_back();
     for (const ExpertsView* view : w.experts()) {
       if (view->tensor == nullptr) continue;
       experts.push_back(view->tensor);
@@ -42,18 +42,19 @@ Pager::Pager(const Model& model, uint64_t room, Advise advise)
   }
   for (const gguf::TensorView& tensor : model.file.tensors()) {
     const bool is_output = &tensor == model.weights.output.tensor;
-    const size_t at =
-        is_output ? blocks_.size() - 1 : gguf::LayerOf(tensor.name).value_or(blocks_.size());
-    if (at + 1 >= blocks_.size() && !is_output)
-      continue;  // a tensor of no layer, or of the nextn block
+    const size_t at = is_output ? paged_layers_.size() - 1
+                                : gguf::LayerOf(tensor.name).value_or(paged_layers_.size());
+    if (at + 1 >= paged_layers_.size() && !is_output)
+      continue;  // a tensor of no layer, or of the prediction block
     if (std::ranges::count(experts, &tensor) > 0) continue;
-    blocks_[at].Add({tensor.data, tensor.bytes});
+    paged_layers_[at].Add({tensor.data, tensor.bytes});
   }
   uint64_t left =
-      room - std::min(room, (kAhead + 1) * std::ranges::max(blocks_, {}, &Block::bytes).bytes);
-  for (Block& block : blocks_) {
-    block.stays = block.bytes <= left;
-    left = block.stays ? left - block.bytes : 0;
+      room - std::min(room, (kAhead + 1) *
+                                std::ranges::max(paged_layers_, {}, &PagedWeights::bytes).bytes);
+  for (PagedWeights& layer : paged_layers_) {
+    layer.stays = layer.bytes <= left;
+    left = layer.stays ? left - layer.bytes : 0;
   }
   room_for_experts_ = left;
   thread_ = std::thread([this] { Work(); });
@@ -79,17 +80,18 @@ std::unique_ptr<Pager> Pager::IfLarger(const Model& model, uint64_t room) {
 
 void Pager::EndLayer(size_t layer) {
   const size_t at = model_.config.file_layer(layer);
-  if (!blocks_[at].stays) Queue(blocks_[at], Advice::kLetGo);
+  if (!paged_layers_[at].stays) Queue(paged_layers_[at], Advice::kLetGo);
   if (at == 0) {
-    if (!blocks_.back().stays) Queue(blocks_.back(), Advice::kLetGo);  // the previous token read it
-    Queue(blocks_[1], Advice::kAsk);
+    if (!paged_layers_.back().stays)
+      Queue(paged_layers_.back(), Advice::kLetGo);  // the previous token read it
+    Queue(paged_layers_[1], Advice::kAsk);
   }
-  Queue(blocks_[(at + kAhead) % blocks_.size()], Advice::kAsk);
+  Queue(paged_layers_[(at + kAhead) % paged_layers_.size()], Advice::kAsk);
 }
 
-void Pager::Queue(const Block& block, Advice advice) {
+void Pager::Queue(const PagedWeights& weights, Advice advice) {
   const std::lock_guard lock(mutex_);
-  queue_.emplace_back(&block, advice);
+  queue_.emplace_back(&weights, advice);
   changed_.notify_one();
 }
 
@@ -98,11 +100,11 @@ void Pager::Work() {
   while (true) {
     changed_.wait(lock, [this] { return ended_ || !queue_.empty(); });
     if (ended_) return;
-    const auto [block, advice] = queue_.front();
+    const auto [weights, advice] = queue_.front();
     queue_.pop_front();
-    if (advice == Advice::kLetGo && block->used > 0) continue;  // was chosen again
+    if (advice == Advice::kLetGo && weights->used > 0) continue;  // was chosen again
     lock.unlock();
-    for (const auto& part : block->parts) advise_(part, advice);
+    for (const auto& part : weights->parts) advise_(part, advice);
     lock.lock();
   }
 }
@@ -110,10 +112,11 @@ void Pager::Work() {
 void Pager::Expect(const LayerWeights& w, std::span<const uint32_t> chosen) {
   std::unique_lock lock(mutex_);
   ++n_expected_;
-  std::vector<const Block*> asked;
-  std::vector<Block>& experts = experts_[static_cast<size_t>(&w - model_.weights.layers.data())];
+  std::vector<const PagedWeights*> asked;
+  std::vector<PagedWeights>& experts =
+      experts_[static_cast<size_t>(&w - model_.weights.layers.data())];
   for (const uint32_t e : chosen) {
-    Block& expert = experts[e];
+    PagedWeights& expert = experts[e];
     if (expert.used == n_expected_) continue;  // chosen by another token, too
     if (expert.used == 0) {
       expert.place = in_memory_.insert(in_memory_.end(), &expert);
@@ -125,7 +128,7 @@ void Pager::Expect(const LayerWeights& w, std::span<const uint32_t> chosen) {
     asked.push_back(&expert);
   }
   while (expert_bytes_ > room_for_experts_) {
-    Block* const oldest = in_memory_.front();
+    PagedWeights* const oldest = in_memory_.front();
     if (oldest->used == n_expected_) break;  // is about to be used
     in_memory_.pop_front();
     oldest->used = 0;
@@ -134,7 +137,7 @@ void Pager::Expect(const LayerWeights& w, std::span<const uint32_t> chosen) {
     changed_.notify_one();
   }
   lock.unlock();
-  for (const Block* expert : asked) {
+  for (const PagedWeights* expert : asked) {
     for (const auto& part : expert->parts) advise_(part, Advice::kAsk);
   }
 }

@@ -2,8 +2,8 @@
 //
 // By default the system evicts the pages that were used longest ago. Each token goes through the
 // file from beginning to end, so it needs these pages next, and the whole file is read again, one
-// page fault after the other. Instead, the first blocks, as many as fit, stay in memory. Each other
-// block is prefetched while the two before it are computed, and released after its turn. Experts
+// page fault after the other. Instead, the first layers, as many as fit, stay in memory. Each other
+// layer is prefetched while the two before it are computed, and released after its turn. Experts
 // are prefetched as soon as the router has chosen them. The least recently used experts are
 // released when memory is full: the system would choose the same, but page by page. Only the passes
 // of a Session use a pager, not the passes of a Batch or an Embedder.
@@ -49,29 +49,29 @@ class Pager {
 
  private:
   // A layer without its experts, the output matrix, or an expert.
-  struct Block {
+  struct PagedWeights {
     std::vector<std::span<const std::byte>> parts;
     uint64_t bytes = 0;
     bool stays = false;
-    uint64_t used = 0;                       // an expert: its last call of Expect(); 0: released
-    std::list<Block*>::iterator place = {};  // its position in in_memory_, unless released
+    uint64_t used = 0;  // an expert: its last call of Expect(); 0: released
+    std::list<PagedWeights*>::iterator place = {};  // its position in in_memory_, unless released
     void Add(std::span<const std::byte> part);
   };
-  void Queue(const Block& block, Advice advice);
+  void Queue(const PagedWeights& weights, Advice advice);
   void Work();
 
   const Model& model_;
   Advise advise_;
-  std::vector<Block> blocks_;                // one for each layer, then the output matrix
-  std::vector<std::vector<Block>> experts_;  // [layer][expert]
+  std::vector<PagedWeights> paged_layers_;          // one for each layer, then the output matrix
+  std::vector<std::vector<PagedWeights>> experts_;  // [layer][expert]
   uint64_t room_for_experts_ = 0;
-  std::list<Block*> in_memory_;  // experts, longest unused first
-  uint64_t expert_bytes_ = 0;    // the sizes of the experts in memory
-  uint64_t n_expected_ = 0;      // calls of Expect()
+  std::list<PagedWeights*> in_memory_;  // experts, longest unused first
+  uint64_t expert_bytes_ = 0;           // the sizes of the experts in memory
+  uint64_t n_expected_ = 0;             // calls of Expect()
   // Large prefetch requests block on the disk, so a thread makes them.
-  std::mutex mutex_;  // also guards Block::used
+  std::mutex mutex_;  // also guards PagedWeights::used
   std::condition_variable changed_;
-  std::deque<std::pair<const Block*, Advice>> queue_;
+  std::deque<std::pair<const PagedWeights*, Advice>> queue_;
   bool ended_ = false;
   std::thread thread_;
 };

@@ -13,10 +13,10 @@ namespace {
 using kernels::Activation;
 
 void Softmax(float* x, size_t n) {
-  const float most = *std::max_element(x, x + n);
+  const float max_x = *std::max_element(x, x + n);
   double sum = 0;
-  for (size_t i = 0; i < n; ++i) sum += std::exp(double{x[i]} - most);
-  for (size_t i = 0; i < n; ++i) x[i] = static_cast<float>(std::exp(double{x[i]} - most) / sum);
+  for (size_t i = 0; i < n; ++i) sum += std::exp(double{x[i]} - max_x);
+  for (size_t i = 0; i < n; ++i) x[i] = static_cast<float>(std::exp(double{x[i]} - max_x) / sum);
 }
 
 void Normalize(float* x, size_t n) {
@@ -35,8 +35,8 @@ void Score(const Model& model, Pass& pass, float* pooled, float* out) {
     pass.MatMul(in, {{w.cls, rows}});
     pass.EachToken("activation", [&](size_t t) {
       float* const row = rows + t * width;
-      if (c.rank.gelu) {
-        const auto gelu = c.rank.erf ? Activation::kGeluErf : Activation::kGeluAlone;
+      if (c.rank.uses_gelu) {
+        const auto gelu = c.rank.exact_gelu ? Activation::kGeluErf : Activation::kGeluAlone;
         kernels::GatedActivation(gelu, row, nullptr, width);
       } else {
         for (size_t i = 0; i < width; ++i) row[i] = std::tanh(row[i]);
@@ -46,7 +46,7 @@ void Score(const Model& model, Pass& pass, float* pooled, float* out) {
     in = rows;
   }
   pass.MatMul(in, {{w.cls_output, out}});
-  if (!c.rank.softmax) return;
+  if (!c.rank.uses_softmax) return;
   pass.EachToken("softmax", [&](size_t t) { Softmax(out + t * c.n_labels, c.n_labels); });
 }
 
@@ -85,7 +85,7 @@ void FinishPooled(const Model& model, Pooling pooling, size_t n, Scratch& s,
   } else {
     std::copy_n(pooled, n * width, out);
   }
-  if (!model.config.unit_vectors) return;
+  if (!model.config.normalizes_vectors) return;
   pass.EachToken("length", [&](size_t t) { Normalize(out + t * width, width); });
 }
 

@@ -20,7 +20,7 @@ double PairWithRotations(const RopeConfig& c, double rotations) {
 double YarnKept(const RopeConfig& c, size_t pair) {
   const double last = static_cast<double>(c.n_dims) - 1;
   double low = PairWithRotations(c, c.beta_fast), high = PairWithRotations(c, c.beta_slow);
-  if (c.truncated) {
+  if (c.rounds_ramp) {
     low = std::floor(low);
     high = std::ceil(high);
   }
@@ -46,7 +46,7 @@ RopeAngles::RopeAngles(const RopeConfig& config, const float* freq_divisors)
   for (size_t i = 0; i < frequencies_.size(); ++i) {
     double f =
         std::pow(config.base, -2.0 * static_cast<double>(i) / static_cast<double>(config.n_dims));
-    if (freq_divisors != nullptr && config.divided) f /= freq_divisors[i];
+    if (freq_divisors != nullptr && config.uses_divisors) f /= freq_divisors[i];
     if (!Rotates(config, i)) f = 0;
     const double interpolated = f / config.factor;
     if (config.scaling == RopeScaling::kLinear) f = interpolated;

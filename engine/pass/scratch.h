@@ -59,7 +59,7 @@ struct Scratch {
   kernels::ExpertScratch experts;
   kernels::HeadScratch heads;  // latent attention
   kernels::LatentScratch latents;
-  kernels::Activations input;    // the input of the next products, quantized
+  kernels::Activations input;    // the input of the next products, rounded to int8
   size_t n_layers_done = 0;      // layers that the current pass has done, for progress reports
   std::unique_ptr<Pager> pager;  // null unless the model is larger than memory
 

@@ -43,8 +43,8 @@ void DryPenalty::FindRepetitions(std::span<const TokenId> text, std::span<const 
   const auto is_breaker = [&](TokenId id) {
     return std::binary_search(breakers.begin(), breakers.end(), id);
   };
-  size_t most = 0;  // no breaker is part of a repetition
-  while (most < n && !is_breaker(r(most))) ++most;
+  size_t max_length = 0;  // no breaker is part of a repetition
+  while (max_length < n && !is_breaker(r(max_length))) ++max_length;
   repetitions_.clear();
   matches_.assign(n, 0);
   size_t left = 0, right = 0;
@@ -56,8 +56,8 @@ void DryPenalty::FindRepetitions(std::span<const TokenId> text, std::span<const 
       left = k;
       right = k + m;
     }
-    if (std::min(m, most) > 0 && !is_breaker(r(k - 1))) {
-      repetitions_.emplace_back(r(k - 1), std::min(m, most));
+    if (std::min(m, max_length) > 0 && !is_breaker(r(k - 1))) {
+      repetitions_.emplace_back(r(k - 1), std::min(m, max_length));
     }
   }
   // Keep the longest of each token.

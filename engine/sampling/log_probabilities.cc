@@ -11,10 +11,10 @@ namespace engine {
 using TokenId = int32_t;
 
 double LogSumExp(std::span<const float> logits) {
-  const double most = *std::ranges::max_element(logits);
+  const double max_logit = *std::ranges::max_element(logits);
   double sum = 0;
-  for (const float logit : logits) sum += std::exp(logit - most);
-  return most + std::log(sum);
+  for (const float logit : logits) sum += std::exp(logit - max_logit);
+  return max_logit + std::log(sum);
 }
 
 void SetLogProbabilities(pronk::Token& token, std::span<const float> logits, size_t n) {

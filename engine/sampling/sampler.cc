@@ -160,10 +160,10 @@ TokenId Sampler::Sample(std::span<const float> logits, std::span<const uint64_t>
                         std::span<const TokenId> text) {
   candidates_.Assign(logits, allowed);
   if (!allowed.empty() && candidates_.size() == 1) {  // no choice is left, whatever the logit is
-    has_met_broken_ |= !std::isfinite(candidates_[0].logit);
+    has_met_bad_logits_ |= !std::isfinite(candidates_[0].logit);
     return candidates_[0].id;
   }
-  has_met_broken_ |= candidates_.DropBroken();  // no step can compare NaN or infinity
+  has_met_bad_logits_ |= candidates_.DropBroken();  // no step can compare NaN or infinity
   candidates_.AddBiases(biases_);
   if (candidates_.size() == 0) {
     throw Error(allowed.empty() ? "the model's logits are not numbers: its weights are broken"

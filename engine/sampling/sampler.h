@@ -43,7 +43,7 @@ class Sampler {
                             std::span<const tokenizer::TokenId> text = {});
   // Whether some logits of allowed tokens were not finite, because of broken weights. Such tokens
   // are never drawn.
-  bool has_met_broken() const { return has_met_broken_; }
+  bool has_met_bad_logits() const { return has_met_bad_logits_; }
 
  private:
   bool IsGreedy() const;
@@ -60,7 +60,7 @@ class Sampler {
   std::vector<tokenizer::TokenId> recent_;  // the last repeat_last_n, for the penalties to sort
   DryPenalty dry_;
   double mu_ = 0;  // Mirostat's limit of surprisal
-  bool has_met_broken_ = false;
+  bool has_met_bad_logits_ = false;
   Candidates candidates_;
 };
 

@@ -11,7 +11,7 @@ namespace engine {
 
 using tokenizer::TokenId;
 
-void Session::DecodeTogether(std::span<const TextAndToken> next, Scratch& scratch,
+void Session::DecodeTogether(std::span<const SessionAndToken> next, Scratch& scratch,
                              kernels::ThreadPool& pool, float* logits) {
   std::vector<TokenId> ids;
   std::vector<SequenceSlice> texts;
@@ -87,7 +87,7 @@ bool Batch::Advance(Text& text, bool is_alone) {
   return true;
 }
 
-void Batch::Decode(std::span<const Session::TextAndToken> next) {
+void Batch::Decode(std::span<const Session::SessionAndToken> next) {
   while (!next.empty()) {
     const size_t n = std::min(next.size(), scratch_.max_tokens);
     Session::DecodeTogether(next.first(n), scratch_, pool_, logits_.data());
@@ -105,7 +105,7 @@ std::vector<Batch::Ended> Batch::Step() {
     texts_.insert(texts_.begin() + static_cast<ptrdiff_t>(i++), std::move(text));
   }
   auto texts = std::exchange(texts_, {});  // if a pass throws, all texts end
-  std::vector<Session::TextAndToken> next;
+  std::vector<Session::SessionAndToken> next;
   next.reserve(texts.size());
   for (const auto& text : texts) {
     const auto unread = std::exchange(text->unread, {});

@@ -39,7 +39,7 @@ class Batch {
   size_t size() const { return texts_.size() + ended_.size(); }  // texts not yet returned
 
   // Session::DecodeTogether() of any number of sessions whose texts are not in this batch.
-  void Decode(std::span<const Session::TextAndToken> next);
+  void Decode(std::span<const Session::SessionAndToken> next);
   const kernels::ThreadPool& pool() const { return pool_; }
 
  private:

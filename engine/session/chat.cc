@@ -131,7 +131,7 @@ tokenizer::RenderedChat ChatForm::Render(tokenizer::ChatInput input,
 
 tokenizer::RenderedChat RenderChat(const tokenizer::Tokenizer* tokenizer, const ChatForm& form,
                                    const std::vector<Message>& messages,
-                                   const std::function<bool()>& interrupted) {
+                                   const std::function<bool()>& should_stop) {
   const bool reads_tools = form.tools_at != tokenizer::ToolPlace::kNone;
   const bool has_calls = std::ranges::any_of(
       messages, [](const Message& message) { return !message.tool_calls.empty(); });
@@ -149,7 +149,7 @@ tokenizer::RenderedChat RenderChat(const tokenizer::Tokenizer* tokenizer, const 
   }
   tokenizer::ChatInput input(shown, form.call_style.value_or(tokenizer::CallStyle()),
                              form.text_style);
-  input.interrupted = interrupted;
+  input.should_stop = should_stop;
   tokenizer::RenderedChat chat = form.Render(std::move(input), tokenizer);
   MakeMarksOwn(spelt, chat);
   return chat;
@@ -157,9 +157,9 @@ tokenizer::RenderedChat RenderChat(const tokenizer::Tokenizer* tokenizer, const 
 
 std::vector<TokenId> EncodeChat(const Model& model, const ChatForm& form,
                                 const std::vector<Message>& messages, size_t room,
-                                const std::function<bool()>& interrupted) {
+                                const std::function<bool()>& should_stop) {
   const tokenizer::RenderedChat chat =
-      RenderChat(model.tokenizer.get(), form, messages, interrupted);
+      RenderChat(model.tokenizer.get(), form, messages, should_stop);
   // Many templates begin with the BOS token; it must not be added twice.
   const std::string bos = model.tokenizer->Piece(model.tokenizer->vocab().bos, /*special=*/true);
   const bool has_bos = !bos.empty() && chat.text.starts_with(bos);
@@ -167,7 +167,7 @@ std::vector<TokenId> EncodeChat(const Model& model, const ChatForm& form,
                 {.add_special = !has_bos,
                  .parse_special = true,
                  .plain = chat.foreign,
-                 .interrupted = &interrupted},
+                 .should_stop = &should_stop},
                 room);
 }
 
@@ -185,10 +185,10 @@ std::vector<Message> Chat::With(const std::vector<Message>& more) const {
 }
 
 std::vector<TokenId> Chat::Encode(std::span<const Message> messages, size_t room,
-                                  const std::function<bool()>& interrupted) const {
+                                  const std::function<bool()>& should_stop) const {
   std::vector<Message> all(messages.begin(), messages.end());
   if (!system_.empty()) all.insert(all.begin(), {"system", system_});
-  return EncodeChat(session_.model(), form_, all, room, interrupted);
+  return EncodeChat(session_.model(), form_, all, room, should_stop);
 }
 
 size_t Chat::Count(const std::string& text) const {
@@ -217,7 +217,7 @@ Chat::Turn Chat::Begin(const std::vector<Message>& more, GenerateOptions options
   }
   const auto encode = [&](size_t turn) {
     return Encode(std::span(messages).subspan(questions[turn]), session_.capacity(),
-                  options.interrupted);
+                  options.should_stop);
   };
   const size_t room = session_.capacity() - session_.capacity() / kAnswerShare;
   std::vector<TokenId> ids;

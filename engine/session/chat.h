@@ -148,7 +148,7 @@ class Chat {
   grammar::Constraint& CallConstraint(grammar::Constraint* answer);
   // The ids of the system message and these messages.
   std::vector<tokenizer::TokenId> Encode(std::span<const tokenizer::Message> messages, size_t room,
-                                         const std::function<bool()>& interrupted) const;
+                                         const std::function<bool()>& should_stop) const;
 
   Session& session_;
   std::string system_;
@@ -164,13 +164,13 @@ class Chat {
 // and EOS, unless it is null. Throws tokenizer::TemplateError.
 tokenizer::RenderedChat RenderChat(const tokenizer::Tokenizer* tokenizer, const ChatForm& form,
                                    const std::vector<tokenizer::Message>& messages,
-                                   const std::function<bool()>& interrupted = nullptr);
+                                   const std::function<bool()>& should_stop = nullptr);
 // The ids of a conversation in the model's format, up to the start of its answer, for a context of
 // `room` tokens. Throws tokenizer::TemplateError, and as Encode() (encode.h).
 std::vector<tokenizer::TokenId> EncodeChat(const Model& model, const ChatForm& form,
                                            const std::vector<tokenizer::Message>& messages,
                                            size_t room,
-                                           const std::function<bool()>& interrupted = nullptr);
+                                           const std::function<bool()>& should_stop = nullptr);
 // The source of the file's template, or of the default if the file has none or an empty one.
 std::string_view ChatTemplateSource(const gguf::File& file, const tokenizer::Tokenizer& tokenizer);
 

@@ -49,7 +49,7 @@ Embedder::Embedder(const Model& model, const SessionOptions& options,
     : model_(model),
       options_(options),
       pooling_(Checked(model.config, pooling)),
-      pool_(options.Threads().reading, kernels::Oversubscription::kRunOnCaller),
+      pool_(options.Threads().prompt, kernels::Oversubscription::kRunOnCaller),
       plan_(Plan(model, options, ContextOf(model.config, options.context), pool_.size())),
       capacity_(Longest()),
       batch_(std::min(options.batch, plan_.batch)),
@@ -60,16 +60,16 @@ Embedder::Embedder(const Model& model, const SessionOptions& options,
 // The longest text for which there is memory, within the options' limit.
 size_t Embedder::Longest() const {
   const Config& config = model_.config;
-  const size_t now = RoomOf(config, plan_), most = MaxContextOf(config, options_.context);
-  if (most <= now) return now;
+  const size_t now = RoomOf(config, plan_), max_context = MaxContextOf(config, options_.context);
+  if (max_context <= now) return now;
   // The angles of such a model depend on the context (Phi-3), and a text's vector must not.
-  if (HasLongFactors(model_, most) != HasLongFactors(model_, plan_.context)) return now;
+  if (HasLongFactors(model_, max_context) != HasLongFactors(model_, plan_.context)) return now;
   try {
-    return std::max(now, RoomOf(config, Plan(model_, options_, most, pool_.size())));
+    return std::max(now, RoomOf(config, Plan(model_, options_, max_context, pool_.size())));
   } catch (const NoMemory&) {
-    return config.SeesAhead()
-               ? now
-               : std::max(now, LongestContext(config, plan_, most, MachineMemory().available));
+    return config.SeesAhead() ? now
+                              : std::max(now, LongestContext(config, plan_, max_context,
+                                                             MachineMemory().available));
   }
 }
 
@@ -91,8 +91,8 @@ size_t Embedder::width() const {
 }
 
 size_t Embedder::capacity() const {
-  const size_t most = model_.config.max_text_tokens;
-  return most > 0 ? std::min(capacity_, most) : capacity_;
+  const size_t max_tokens = model_.config.max_text_tokens;
+  return max_tokens > 0 ? std::min(capacity_, max_tokens) : capacity_;
 }
 
 void Embedder::Check(std::span<const TokenId> text) const {

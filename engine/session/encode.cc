@@ -11,8 +11,8 @@
 namespace engine {
 
 size_t ContextOf(const Config& config, size_t requested) {
-  constexpr size_t kMost = 4096;  // few texts need more, and a longer cache is large
-  if (requested == kDefaultContext) return std::min(config.context_length, kMost);
+  constexpr size_t kMaxDefaultContext = 4096;  // few texts need more, and a longer cache is large
+  if (requested == kDefaultContext) return std::min(config.context_length, kMaxDefaultContext);
   if (requested == 0) return config.context_length;
   return config.learned_positions ? std::min(requested, config.context_length) : requested;
 }
@@ -42,17 +42,17 @@ void CheckTextSize(const Model& model, size_t n_bytes, size_t room) {
   for (const std::string_view token : model.tokenizer->vocab().tokens) {
     longest = std::max(longest, token.size());
   }
-  const size_t least = n_bytes / longest;
-  if (least > room) ThrowNoRoom(least, /*at_least=*/true, room, model.config);
+  const size_t min_tokens = n_bytes / longest;
+  if (min_tokens > room) ThrowNoRoom(min_tokens, /*at_least=*/true, room, model.config);
 }
 
 std::vector<tokenizer::TokenId> Encode(const Model& model, std::string_view text,
                                        tokenizer::EncodeOptions options, size_t room) {
   constexpr size_t kCounted = size_t{1} << 20;  // excess tokens that are counted, 4 MB of ids
   CheckTextSize(model, text.size(), room);
-  options.most_ids = room + kCounted;
+  options.max_ids = room + kCounted;
   std::vector<tokenizer::TokenId> ids = model.tokenizer->Encode(text, options);
-  if (ids.size() > options.most_ids) ThrowNoRoom(ids.size(), /*at_least=*/true, room, model.config);
+  if (ids.size() > options.max_ids) ThrowNoRoom(ids.size(), /*at_least=*/true, room, model.config);
   return ids;
 }
 

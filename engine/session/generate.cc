@@ -79,7 +79,7 @@ void Generation::RunPrompt(std::span<const TokenId> prompt) {
     return !options_.prompt_progress || options_.prompt_progress(done, prompt.size());
   };
   const bool read = session_.Prefill(prompt, [&](size_t done) {
-    if (Interrupted()) return false;
+    if (ShouldStop()) return false;
     const double now = watch_.Seconds();
     if (now < reported + kReportSeconds) return true;
     reported = now;
@@ -121,8 +121,8 @@ std::span<const TokenId> Generation::Next() {
 // Adds a token to the text and, unless it is an end or completes a stop text, to the tokens to
 // read. Returns the stop reason if the text ends before it or after it.
 std::optional<StopReason> Generation::AddToken() {
-  if (HasAll()) return StopReason::kLength;
-  if (Interrupted() || !caller_wants_more_) return StopReason::kInterrupted;
+  if (IsAtMaxTokens()) return StopReason::kLength;
+  if (ShouldStop() || !caller_wants_more_) return StopReason::kInterrupted;
   const std::optional<Picked> picked = Pick();
   if (!picked) return StopReason::kInterrupted;
   if (session_.model().tokenizer->vocab().IsEog(picked->id)) return StopReason::kEos;
@@ -177,7 +177,7 @@ void Generation::Take(TokenId id) {
 std::optional<StopReason> Generation::EndAfter(TokenId id) {
   if (stop_.matched()) return StopReason::kStop;
   const bool is_done = constraint_ != nullptr && constraint_->done();
-  const bool is_last = is_done || HasAll();
+  const bool is_last = is_done || IsAtMaxTokens();
   if (is_last && !options_.runs_last) return is_done ? StopReason::kEos : StopReason::kLength;
   const bool has_room = session_.MakeRoom(unread_.size() + 1);
   if (has_room) unread_.push_back(id);
@@ -186,7 +186,7 @@ std::optional<StopReason> Generation::EndAfter(TokenId id) {
   return std::nullopt;
 }
 
-bool Generation::HasAll() const {
+bool Generation::IsAtMaxTokens() const {
   return options_.max_tokens >= 0 &&
          std::cmp_greater_equal(result_.tokens.size(), options_.max_tokens);
 }
@@ -256,7 +256,7 @@ void Generation::RunPicked() {
   for (std::span<const TokenId> rest = unread_; !rest.empty();) {
     // Until the text ends, AddToken() asks whether to stop. After the end only a continuation needs
     // the last tokens, so an interruption may skip them.
-    if (end_ && Interrupted()) return;
+    if (end_ && ShouldStop()) return;
     const auto pass = rest.first(std::min(rest.size(), kMaxDecodeTokens));
     rest = rest.subspan(pass.size());
     session_.Decode(pass, {.allowed = rest.empty() ? AllowedNext() : std::span<const uint64_t>(),
@@ -281,8 +281,8 @@ void Generation::Give(std::string_view text, ThinkingSplitter::Part part) {
 GenerateResult Generation::Finish() {
   result_.stop_reason = *end_;
   result_.n_generated = result_.tokens.size();
-  result_.is_free = constraint_ == nullptr;
-  result_.is_broken = session_.has_met_broken();
+  result_.is_unconstrained = constraint_ == nullptr;
+  result_.has_bad_logits = session_.has_met_bad_logits();
   result_.n_threads = session_.n_threads();
   result_.n_threads_batch = session_.n_threads_batch();
   if (!splitter_) return std::move(result_);  // the prompt was not read

@@ -41,7 +41,7 @@ struct GenerateOptions {
   // starts.
   std::function<bool(size_t done, size_t total)> prompt_progress = {};
   std::function<void()> prompt_read = {};
-  std::function<bool()> interrupted = {};  // called before every token, and often during a prompt
+  std::function<bool()> should_stop = {};  // called before every token, and often during a prompt
   // May change the logits of the next token, in the order of ids. Returning false ends the text.
   std::function<bool(std::span<float> logits)> on_logits = {};
   // Receives each token before its text. Returning false ends the text before it.
@@ -73,11 +73,11 @@ struct GenerateResult : pronk::Completion {
   std::vector<tokenizer::TokenId> tokens;  // the generated tokens without the ending token
   size_t n_decoded = 0;                    // how many of `tokens` were run through the model
   size_t n_passes = 0;                     // passes that read these n_decoded tokens
-  bool is_free = true;                     // no grammar applied, for example because no call began
-  bool is_broken = false;                  // some logits were not finite (Sampler::has_met_broken)
-  size_t n_threads = 0;                    // threads that generated
-  size_t n_threads_batch = 0;              // threads that read the prompt
-  DraftCounts drafts;                      // all 0 without drafts
+  bool is_unconstrained = true;            // no grammar applied, for example because no call began
+  bool has_bad_logits = false;  // some logits were not finite (Sampler::has_met_bad_logits)
+  size_t n_threads = 0;         // threads that generated
+  size_t n_threads_batch = 0;   // threads that read the prompt
+  DraftCounts drafts;           // all 0 without drafts
 };
 
 // A text that is generated step by step; the caller reads its tokens:
@@ -115,11 +115,11 @@ class Generation {
   bool Report(const Picked& picked);
   void Take(tokenizer::TokenId id);
   std::optional<StopReason> EndAfter(tokenizer::TokenId id);
-  bool HasAll() const;
+  bool IsAtMaxTokens() const;
   void StartConstraint();
   void AdvanceGrammar(tokenizer::TokenId id);
   void LimitThinking();
-  bool Interrupted() const { return options_.interrupted && options_.interrupted(); }
+  bool ShouldStop() const { return options_.should_stop && options_.should_stop(); }
 
   Session& session_;
   GenerateOptions options_;

@@ -138,11 +138,11 @@ SequenceState::Size StateSize(const MemoryPlan& plan) {
           .kv_type = plan.kv_type};
 }
 
-size_t LongestContext(const Config& config, const MemoryPlan& plan, size_t most,
+size_t LongestContext(const Config& config, const MemoryPlan& plan, size_t limit,
                       uint64_t available) {
   size_t fits = 0;
   for (size_t step = size_t{1} << 62; step > 0; step /= 2) {
-    if (fits + step <= most && Fits(config, plan, fits + step, available)) fits += step;
+    if (fits + step <= limit && Fits(config, plan, fits + step, available)) fits += step;
   }
   return fits;
 }
@@ -152,8 +152,8 @@ MemoryPlan PlanMemory(const Config& config, uint64_t file_bytes, const MemoryPla
   MemoryPlan plan = requested;
   plan.batch =
       std::clamp<size_t>(requested.batch, 1, std::max(requested.context, requested.max_context));
-  const auto most = static_cast<double>(kSmallScratch + file_bytes);
-  while (plan.batch > 1 && ScratchBytes(config, plan) > most) plan.batch /= 2;
+  const auto max_scratch = static_cast<double>(kSmallScratch + file_bytes);
+  while (plan.batch > 1 && ScratchBytes(config, plan) > max_scratch) plan.batch /= 2;
   if (Fits(config, plan, plan.context, available)) return plan;
   const size_t fits = LongestContext(config, plan, plan.context, available);
   throw NoMemory("a context of ", plan.context, " tokens needs ",

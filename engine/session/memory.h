@@ -34,8 +34,8 @@ struct MemoryPlan {
 
 SequenceState::Size StateSize(const MemoryPlan& plan);
 
-// The longest context, up to `most`, with which this plan fits into `available` bytes.
-size_t LongestContext(const Config& config, const MemoryPlan& plan, size_t most,
+// The longest context, up to `limit`, with which this plan fits into `available` bytes.
+size_t LongestContext(const Config& config, const MemoryPlan& plan, size_t limit,
                       uint64_t available);
 
 // Returns `requested`, with a smaller batch if its scratch would exceed the model's size plus 64

@@ -38,7 +38,7 @@ void CheckSameVocabulary(const Model& model, const Model& draft) {
 }
 
 ModelDrafter::ModelDrafter(const Model& model, const Model& draft, const SessionOptions& options)
-    : interrupted_(options.draft.interrupted),
+    : should_stop_(options.draft.should_stop),
       cost_(static_cast<double>(draft.BytesPerToken()) /
             static_cast<double>(model.BytesPerToken())) {
   CheckSameVocabulary(model, draft);
@@ -49,7 +49,7 @@ ModelDrafter::ModelDrafter(const Model& model, const Model& draft, const Session
 ModelDrafter::~ModelDrafter() = default;
 
 std::optional<size_t> ModelDrafter::FindDrafts(std::span<const TokenId> text) {
-  if (is_broken_ || text.empty() || text.size() >= session_->capacity()) return {};
+  if (has_bad_logits_ || text.empty() || text.size() >= session_->capacity()) return {};
   const size_t n_known = session_->model().config.vocab_size;
   const auto is_unknown = [&](TokenId id) { return static_cast<size_t>(id) >= n_known; };
   if (std::ranges::any_of(text, is_unknown)) return {};
@@ -60,7 +60,7 @@ void ModelDrafter::Draft(std::span<const TokenId> text, size_t n, std::vector<To
   try {
     Write(text, n, drafts);
   } catch (const Error&) {  // the text does not depend on drafts
-    is_broken_ = true;
+    has_bad_logits_ = true;
   }
 }
 
@@ -68,7 +68,7 @@ void ModelDrafter::Write(std::span<const TokenId> text, size_t n, std::vector<To
   Session& session = *session_;
   const size_t position = session.RewindToCommon(text);
   const bool is_read = session.Prefill(text.subspan(position),
-                                       [&](size_t) { return !interrupted_ || !interrupted_(); });
+                                       [&](size_t) { return !should_stop_ || !should_stop_(); });
   if (!is_read) return;
   for (size_t i = 0; i < n; ++i) {
     const TokenId id = session.Sample();

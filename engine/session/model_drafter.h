@@ -38,10 +38,10 @@ class ModelDrafter : public Drafter {
              std::vector<tokenizer::TokenId>& drafts);
 
   std::unique_ptr<Session> session_;
-  std::function<bool()> interrupted_;
+  std::function<bool()> should_stop_;
   double cost_;
-  size_t n_common_;         // tokens that both models have
-  bool is_broken_ = false;  // some logits were not numbers: no more drafts
+  size_t n_common_;              // tokens that both models have
+  bool has_bad_logits_ = false;  // some logits were not numbers: no more drafts
 };
 
 }  // namespace engine

@@ -30,7 +30,7 @@ constexpr size_t kLogitRows = 16;
 kernels::PoolSize GeneratingSize(const kernels::ThreadCounts& threads, bool is_fixed) {
   const auto n = static_cast<size_t>(threads.generating);
   if (is_fixed) return {n, n, n};
-  return {n, 1, std::max(n, static_cast<size_t>(threads.reading))};
+  return {n, 1, std::max(n, static_cast<size_t>(threads.prompt))};
 }
 
 // The drafters that the options request and the model has.
@@ -96,7 +96,7 @@ kernels::KvTypes CheckedTypes(const Config& config, kernels::KvTypes types) {
 kernels::ThreadCounts SessionOptions::Threads() const {
   const int n = n_threads;
   kernels::ThreadCounts counts = n > 0 ? kernels::ThreadCounts{n, n} : kernels::DefaultThreads();
-  if (n_threads_batch > 0) counts.reading = n_threads_batch;
+  if (n_threads_batch > 0) counts.prompt = n_threads_batch;
   return counts;
 }
 
@@ -105,7 +105,7 @@ Session::Session(const Model& model, const SessionOptions& options, const Memory
       threads_(options.Threads()),
       pool_(options.pool ? options.pool
                          : std::make_shared<kernels::ThreadPool>(
-                               std::max(threads_.generating, threads_.reading),
+                               std::max(threads_.generating, threads_.prompt),
                                options.n_threads > 0 ? kernels::Oversubscription::kRunOnCaller
                                                      : kernels::Oversubscription::kIgnore)),
       pool_size_(GeneratingSize(threads_, options.n_threads > 0)),
@@ -343,14 +343,15 @@ void Session::CompleteLogits() {
 // Reads the last n_known tokens of the text and the drafts after them.
 void Session::RunWithDrafts(size_t n_known, const WantedLogits& wanted) {
   Scratch& s = scratch();
-  const size_t most = std::min(kMaxDecodeTokens, s.max_tokens);
+  const size_t max_tokens = std::min(kMaxDecodeTokens, s.max_tokens);
   // Drafts need all logits, which cost too much if only few are wanted and all take a quarter of a
   // pass or more.
   const WeightView& output = model_.weights.output;
   const bool only_allowed = !wanted.all && ShouldComputeOnlyAllowed(model_, wanted.allowed);
   const bool is_expensive = 4 * output.rows * output.row_bytes() > model_.BytesPerToken();
-  const size_t room =
-      only_allowed && is_expensive ? 0 : std::min(most - n_known, state_.capacity() - position());
+  const size_t room = only_allowed && is_expensive
+                          ? 0
+                          : std::min(max_tokens - n_known, state_.capacity() - position());
   std::span<const TokenId> drafts;
   try {
     drafts = speculation_->Propose(tokens_, room, n_known);

@@ -65,7 +65,7 @@ class Session {
   const SequenceState& state() const { return state_; }
   size_t n_threads() const { return std::min(pool_size_.best(), pool_->max_size()); }
   size_t n_threads_batch() const {
-    return std::min(static_cast<size_t>(threads_.reading), pool_->max_size());
+    return std::min(static_cast<size_t>(threads_.prompt), pool_->max_size());
   }
   size_t n_passes() const { return n_passes_; }  // passes so far
   kernels::ThreadPool& pool() { return *pool_; }
@@ -115,12 +115,12 @@ class Session {
   // Decode() for several sessions of one model in one pass, without drafts; each session gets the
   // same bits as alone. There are at most kMaxDecodeTokens sessions, and no more than scratch
   // holds. logits: [sessions][vocab_size].
-  struct TextAndToken {
+  struct SessionAndToken {
     Session& session;
     tokenizer::TokenId id;
     std::span<const uint64_t> allowed = {};  // as in WantedLogits
   };
-  static void DecodeTogether(std::span<const TextAndToken> next, Scratch& scratch,
+  static void DecodeTogether(std::span<const SessionAndToken> next, Scratch& scratch,
                              kernels::ThreadPool& pool, float* logits);
   // Copies the text, the state and the sampler of another session of this model with this type of
   // cache. If it throws engine::NoMemory, this session has no text.
@@ -138,7 +138,7 @@ class Session {
   }
   size_t scratch_bytes() const;
   // Whether some sampled logits were not finite.
-  bool has_met_broken() const { return sampler_.has_met_broken(); }
+  bool has_met_bad_logits() const { return sampler_.has_met_bad_logits(); }
   // Drafting statistics; null if drafting is off.
   const Speculation* speculation() const { return speculation_.get(); }
 

@@ -21,13 +21,13 @@ bool Session::Reserve(size_t n_positions) {
   const bool is_long = HasLongFactors(model_, n_positions);
   if (n_positions > capacity_ || (position() > 0 && is_long != HasLongFactors(model_, now)))
     return false;
-  size_t most = std::min(std::max(n_positions, 2 * now), capacity_);
-  if (is_long != HasLongFactors(model_, most)) most = n_positions;
+  size_t wanted = std::min(std::max(n_positions, 2 * now), capacity_);
+  if (is_long != HasLongFactors(model_, wanted)) wanted = n_positions;
   // The memory filled so far becomes free once its contents are copied.
   uint64_t filled = state_.bytes() / now * position();
   if (scratch_) filled += Scratch::BytesFor(model_.config, plan_.batch, plan_.n_threads);
   const uint64_t memory = std::min(memory_, MachineMemory().available + filled);
-  const size_t fits = LongestContext(model_.config, plan_, most, memory);
+  const size_t fits = LongestContext(model_.config, plan_, wanted, memory);
   if (fits < n_positions) {
     capacity_ = std::max(fits, now);
     return false;

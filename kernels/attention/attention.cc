@@ -39,13 +39,13 @@ struct Queries {
 // The division of queries into query tiles of at most max_queries queries: tokens times heads that
 // share a key-value head. A token group is the tokens of a query tile.
 struct QueryTiles {
-  QueryTiles(const Queries& all, size_t max_queries)
-      : sharing_heads(all.n_heads / all.cache.n_kv_heads),
+  QueryTiles(const Queries& queries, size_t max_queries)
+      : sharing_heads(queries.n_heads / queries.cache.n_kv_heads),
         heads(std::min(sharing_heads, max_queries)),
         tokens(max_queries / heads),
         per_kv_head((sharing_heads + heads - 1) / heads),
-        per_group(all.cache.n_kv_heads * per_kv_head),
-        n_groups((all.n_tokens + tokens - 1) / tokens) {}
+        per_group(queries.cache.n_kv_heads * per_kv_head),
+        n_groups((queries.n_tokens + tokens - 1) / tokens) {}
 
   size_t count() const { return n_groups * per_group; }
 
@@ -58,35 +58,35 @@ struct QueryTiles {
 };
 
 // The queries of a query tile.
-struct QueryTilePosition {
+struct TileQueries {
   size_t token, kv_head, head;  // the first token and query head
   size_t n_tokens, n_heads;
 };
 
-QueryTilePosition PositionOf(const Queries& all, const QueryTiles& tiles, size_t index) {
+TileQueries QueriesOf(const Queries& queries, const QueryTiles& tiles, size_t index) {
   const size_t token = index / tiles.per_group * tiles.tokens;
   const size_t kv_head = index % tiles.per_group / tiles.per_kv_head;
   const size_t first_head = index % tiles.per_kv_head * tiles.heads;
   return {.token = token,
           .kv_head = kv_head,
           .head = kv_head * tiles.sharing_heads + first_head,
-          .n_tokens = std::min(tiles.tokens, all.n_tokens - token),
+          .n_tokens = std::min(tiles.tokens, queries.n_tokens - token),
           .n_heads = std::min(tiles.heads, tiles.sharing_heads - first_head)};
 }
 
-QueryTile TileAt(const Queries& all, const QueryTilePosition& at) {
-  const KvLayer& cache = all.cache;
+QueryTile TileAt(const Queries& queries, const TileQueries& at) {
+  const KvLayer& cache = queries.cache;
   return {
       .kv = cache.head(at.kv_head),
-      .q = all.q.data + at.token * all.q.stride + at.head * cache.key_length,
-      .out = all.out.data + at.token * all.out.stride + at.head * cache.value_length,
-      .q_stride = all.q.stride,
-      .out_stride = all.out.stride,
+      .q = queries.q.data + at.token * queries.q.stride + at.head * cache.key_length,
+      .out = queries.out.data + at.token * queries.out.stride + at.head * cache.value_length,
+      .q_stride = queries.q.stride,
+      .out_stride = queries.out.stride,
       .n_tokens = at.n_tokens,
       .n_heads = at.n_heads,
-      .first_position = all.first_position + at.token,
-      .end = all.end,
-      .params = all.params.From(at.head),
+      .first_position = queries.first_position + at.token,
+      .end = queries.end,
+      .params = queries.params.From(at.head),
   };
 }
 
@@ -112,15 +112,16 @@ struct SpanSums {
 
 // Attention of up to kMaxInvariantTokens tokens, by spans of span_keys keys.
 struct SmallBatch {
-  Queries all;
+  Queries queries;
   size_t span_keys;
 
-  size_t n_queries() const { return all.n_tokens * all.n_heads; }
+  size_t n_queries() const { return queries.n_tokens * queries.n_heads; }
   size_t FirstSpan(size_t token) const {
-    return FirstVisible(all.first_position + token, all.params.window) / span_keys;
+    return FirstVisible(queries.first_position + token, queries.params.window) / span_keys;
   }
   size_t LastSpan(size_t token) const {
-    return LastVisible(all.first_position + token, all.params.ahead, all.end) / span_keys;
+    return LastVisible(queries.first_position + token, queries.params.ahead, queries.end) /
+           span_keys;
   }
   KeySpan SpanAt(size_t span) const {
     return {.begin = span * span_keys, .end = (span + 1) * span_keys};
@@ -134,31 +135,31 @@ QueryTiles TilesFor(const SmallBatch& batch, size_t n_spans, size_t n_threads) {
   constexpr size_t kMinQueries = 8;
   size_t max_queries = kTileQueries;
   while (max_queries > kMinQueries &&
-         QueryTiles(batch.all, max_queries).count() * n_spans < n_threads)
+         QueryTiles(batch.queries, max_queries).count() * n_spans < n_threads)
     max_queries /= 2;
-  return QueryTiles(batch.all, max_queries);
+  return QueryTiles(batch.queries, max_queries);
 }
 
 // Attention of query tile number `index` to the keys of one span, written to the span's sums.
 void AttendTileToSpan(const SmallBatch& batch, const QueryTiles& tiles, size_t index, size_t span,
                       const SpanSums& sums) {
-  const QueryTilePosition at = PositionOf(batch.all, tiles, index);
-  const size_t query = at.token * batch.all.n_heads + at.head;
-  QueryTile queries = TileAt(batch.all, at);
-  queries.out = sums.out + query * queries.kv.value_length;
+  const TileQueries at = QueriesOf(batch.queries, tiles, index);
+  const size_t query = at.token * batch.queries.n_heads + at.head;
+  QueryTile query_tile = TileAt(batch.queries, at);
+  query_tile.out = sums.out + query * query_tile.kv.value_length;
   KeySpan keys = batch.SpanAt(span);
   keys.max = sums.max + query;
   keys.sum = sums.sum + query;
-  keys.sum_stride = batch.all.n_heads;
-  AttendQueryTile(queries, keys, /*batch_invariant=*/true);
+  keys.sum_stride = batch.queries.n_heads;
+  AttendQueryTile(query_tile, keys, /*batch_invariant=*/true);
 }
 
 // Attention to one span, which has every key that the queries see.
-void AttendWithoutSpans(ThreadPool& pool, const SmallBatch& batch, size_t span) {
+void AttendToOneSpan(ThreadPool& pool, const SmallBatch& batch, size_t span) {
   const QueryTiles tiles = TilesFor(batch, 1, pool.size());
   pool.For(tiles.count(), 1, [&](size_t begin, size_t end, size_t /*thread*/) {
     for (size_t i = begin; i < end; ++i) {
-      AttendQueryTile(TileAt(batch.all, PositionOf(batch.all, tiles, i)), batch.SpanAt(span),
+      AttendQueryTile(TileAt(batch.queries, QueriesOf(batch.queries, tiles, i)), batch.SpanAt(span),
                       /*batch_invariant=*/true);
     }
   });
@@ -168,8 +169,8 @@ void AttendWithoutSpans(ThreadPool& pool, const SmallBatch& batch, size_t span) 
 // spans[i] belongs to span first_span + i.
 void AddSpans(const SmallBatch& batch, size_t query, size_t first_span,
               std::span<const SpanSums> spans, const SpanSums& total) {
-  const size_t length = batch.all.cache.value_length;
-  const size_t token = query / batch.all.n_heads;
+  const size_t length = batch.queries.cache.value_length;
+  const size_t token = query / batch.queries.n_heads;
   const size_t first = batch.FirstSpan(token), last = batch.LastSpan(token);
   float* const out = total.out + query * length;
   for (size_t span = std::max(first, first_span); span <= last && span < first_span + spans.size();
@@ -198,8 +199,8 @@ void AttendBySpans(ThreadPool& pool, const SmallBatch& batch, size_t first, size
                    std::span<float, kScratchFloats> scratch) {
   const size_t n = batch.n_queries();
   // scratch: maximums and sums of the total, whose means go to `out`; then the sums of spans.
-  const SpanSums total = {scratch.data(), scratch.data() + n, batch.all.out.data};
-  const size_t span_floats = n * (batch.all.cache.value_length + 2);
+  const SpanSums total = {scratch.data(), scratch.data() + n, batch.queries.out.data};
+  const size_t span_floats = n * (batch.queries.cache.value_length + 2);
   const size_t n_together = std::min((kScratchFloats - 2 * n) / span_floats, kMaxSpans);
   std::array<SpanSums, kMaxSpans> spans;
   for (size_t i = 0; i < n_together; ++i) {
@@ -224,22 +225,22 @@ void AttendBySpans(ThreadPool& pool, const SmallBatch& batch, size_t first, size
 
 // Attention of up to kMaxInvariantTokens tokens: as many at a time as fit in scratch with the sums
 // of one span. If one token does not fit, all its keys are one span.
-void AttendSmallBatch(ThreadPool& pool, const Queries& all) {
-  const size_t token_floats = all.n_heads * (all.cache.value_length + 4);
+void AttendSmallBatch(ThreadPool& pool, const Queries& queries) {
+  const size_t token_floats = queries.n_heads * (queries.cache.value_length + 4);
   const size_t span_keys = token_floats <= kScratchFloats ? kSpanKeys : kAllKeys;
   const size_t limit = std::max<size_t>(kScratchFloats / token_floats, 1);
-  const size_t n_steps = (all.n_tokens + limit - 1) / limit;
+  const size_t n_steps = (queries.n_tokens + limit - 1) / limit;
   alignas(64) std::array<float, kScratchFloats> scratch;
   for (size_t step = 0; step < n_steps; ++step) {
-    const size_t token = all.n_tokens * step / n_steps;
-    SmallBatch batch = {all, span_keys};
-    batch.all.q.data += token * all.q.stride;
-    batch.all.out.data += token * all.out.stride;
-    batch.all.n_tokens = all.n_tokens * (step + 1) / n_steps - token;
-    batch.all.first_position += token;
-    const size_t first = batch.FirstSpan(0), end = batch.LastSpan(batch.all.n_tokens - 1) + 1;
+    const size_t token = queries.n_tokens * step / n_steps;
+    SmallBatch batch = {queries, span_keys};
+    batch.queries.q.data += token * queries.q.stride;
+    batch.queries.out.data += token * queries.out.stride;
+    batch.queries.n_tokens = queries.n_tokens * (step + 1) / n_steps - token;
+    batch.queries.first_position += token;
+    const size_t first = batch.FirstSpan(0), end = batch.LastSpan(batch.queries.n_tokens - 1) + 1;
     if (end - first == 1) {
-      AttendWithoutSpans(pool, batch, first);
+      AttendToOneSpan(pool, batch, first);
     } else {
       AttendBySpans(pool, batch, first, end, scratch);
     }
@@ -251,16 +252,17 @@ void AttendSmallBatch(ThreadPool& pool, const Queries& all) {
 void AttendBatch(ThreadPool& pool, const KvLayer& cache, const TokenRows<const float>& q,
                  const TokenRows<float>& out, size_t n_heads, size_t n_tokens,
                  size_t first_position, const AttentionParams& params) {
-  const Queries all = {
+  const Queries queries = {
       cache, params, q, out, n_heads, n_tokens, first_position, first_position + n_tokens};
-  const QueryTiles tiles(all, kTileQueries);
+  const QueryTiles tiles(queries, kTileQueries);
   pool.ForDynamic(tiles.count(), 1, [&](size_t begin, size_t end, size_t /*thread*/) {
     for (size_t i = begin; i < end; ++i) {
       // The last tokens have the most keys. They go first, so that threads finish at about the same
       // time.
       const size_t group = tiles.n_groups - 1 - i / tiles.per_group;
       const size_t index = group * tiles.per_group + i % tiles.per_group;
-      AttendQueryTile(TileAt(all, PositionOf(all, tiles, index)), {.begin = 0, .end = all.end},
+      AttendQueryTile(TileAt(queries, QueriesOf(queries, tiles, index)),
+                      {.begin = 0, .end = queries.end},
                       /*batch_invariant=*/false);
     }
   });

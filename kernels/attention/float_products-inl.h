@@ -172,17 +172,18 @@ class FloatProducts {
 
   // Packs numbers [first, first + n) of each query, n <= kHeadChunk: query i's chunk becomes packed
   // chunk number packed + i.
-  void PackQueries(const QueryTile& queries, const QueryState& s, size_t packed, size_t first,
+  void PackQueries(const QueryTile& query_tile, const QueryState& s, size_t packed, size_t first,
                    size_t n) {
-    std::fill_n(scales_, kRegisterQueries, queries.params.scale);
+    std::fill_n(scales_, kRegisterQueries, query_tile.params.scale);
     for (size_t i = 0; i < s.n_padded; ++i) std::copy_n(s.q[i] + first, n, q_[packed + i]);
   }
 
   // Packs numbers [first, first + n) of the kPanelKeys keys of a tile from number `key` on: a panel
   // has a number of every key, then the next number.
-  void PackKeys(const QueryTile& queries, const KeyTile& tile, size_t key, size_t first, size_t n) {
-    const KvType type = queries.kv.type.k;
-    const TileVectors keys = {queries.kv.k, KvBytes(type, queries.kv.key_length), tile};
+  void PackKeys(const QueryTile& query_tile, const KeyTile& tile, size_t key, size_t first,
+                size_t n) {
+    const KvType type = query_tile.kv.type.k;
+    const TileVectors keys = {query_tile.kv.k, KvBytes(type, query_tile.kv.key_length), tile};
     next_keys_ = keys.NextTile(KvBytes(type, first)) + key * KvBytes(type, n);
     const size_t left = tile.seen.end - key;
     const size_t n_keys =
@@ -235,11 +236,11 @@ class FloatProducts {
 
   // Prepares numbers [first, first + n) of a tile's values, n <= kHeadChunk. With kConverts they
   // are converted here, once for all queries, otherwise where they are used.
-  void PackValues(const QueryTile& queries, const KeyTile& tile, size_t first, size_t n) {
-    const KvType type = queries.kv.type.v;
-    bytes_ = KvBytes(type, queries.kv.value_stride);
-    values_ = queries.kv.v + tile.cache_index * bytes_;
-    next_values_ = TileVectors{queries.kv.v, bytes_, tile}.NextTile(KvBytes(type, first));
+  void PackValues(const QueryTile& query_tile, const KeyTile& tile, size_t first, size_t n) {
+    const KvType type = query_tile.kv.type.v;
+    bytes_ = KvBytes(type, query_tile.kv.value_stride);
+    values_ = query_tile.kv.v + tile.cache_index * bytes_;
+    next_values_ = TileVectors{query_tile.kv.v, bytes_, tile}.NextTile(KvBytes(type, first));
     if constexpr (kConverts) {
       WithElement(type, [&](auto element) HWY_ATTR {
         for (size_t p = tile.seen.begin; p < tile.seen.end; ++p) {

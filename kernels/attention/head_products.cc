@@ -44,14 +44,14 @@ size_t ThreadBytes(size_t max_tokens, size_t cols) {
 
 HeadScratch::HeadScratch(size_t max_tokens, size_t cols, size_t max_threads)
     : max_tokens_(max_tokens),
-      quantized_(max_threads * kMaxRowTokens, cols),
+      rounded_(max_threads * kMaxRowTokens, cols),
       tiles_bytes_(TilesBytes(max_tokens, cols)),
       thread_bytes_(ThreadBytes(max_tokens, cols)),
       tiles_(max_threads * tiles_bytes_),
       threads_(max_threads * thread_bytes_) {}
 
 size_t HeadScratch::BytesFor(size_t max_tokens, size_t cols, size_t max_threads) {
-  return QuantizedRows::BytesFor(max_threads * kMaxRowTokens, cols) +
+  return RoundedRows::BytesFor(max_threads * kMaxRowTokens, cols) +
          max_threads * (TilesBytes(max_tokens, cols) + ThreadBytes(max_tokens, cols));
 }
 
@@ -62,7 +62,7 @@ struct HeadPass {
   const HeadVectors<float>& out;
   HeadScratch& s;
 
-  void Begin() { s.quantized_.SetCols(weights.first.cols); }
+  void Begin() { s.rounded_.SetCols(weights.first.cols); }
   std::span<std::byte> scratch(size_t thread) {
     return {s.threads_.get() + thread * s.thread_bytes_, s.thread_bytes_};
   }
@@ -75,8 +75,8 @@ struct HeadPass {
       rows[t] = {in, nullptr, nullptr, nullptr};
       if (!UsesInt8(weights.first)) continue;
       const size_t row = thread * kMaxRowTokens + t;
-      s.quantized_.Quantize(row, 0, weights.first.cols, in);
-      rows[t] = s.quantized_.row(row, in);
+      s.rounded_.Round(row, 0, weights.first.cols, in);
+      rows[t] = s.rounded_.row(row, in);
     }
     RowsInput input{{rows.data(), n_tokens}, scratch(thread)};
     LinearRows(weights.expert(head), weights.expert_bias(head), begin, end, input,

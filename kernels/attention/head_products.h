@@ -36,7 +36,7 @@ class HeadScratch {
   friend struct HeadPass;  // head_products.cc
 
   size_t max_tokens_;
-  QuantizedRows quantized_;  // [max_threads][kMaxRowTokens], for small batches
+  RoundedRows rounded_;  // [max_threads][kMaxRowTokens], for small batches
   size_t tiles_bytes_, thread_bytes_;
   Buffer<std::byte> tiles_;    // [max_threads][tiles_bytes_]: a head's packed inputs
   Buffer<std::byte> threads_;  // [max_threads][thread_bytes_], scratch of products

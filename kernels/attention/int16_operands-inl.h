@@ -57,21 +57,21 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kHeadChunk / 2> {
     return DotWords(sum, hn::BitCast(DI16(), key), hn::BitCast(DI16(), q));
   }
 
-  void PackQueries(const QueryTile& queries, const QueryState& s, size_t packed, size_t first,
+  void PackQueries(const QueryTile& query_tile, const QueryState& s, size_t packed, size_t first,
                    size_t n) {
     for (size_t i = 0; i < s.n_padded; ++i) {
       alignas(64) std::array<uint32_t, kWords> words{};
       const auto* const chunk = reinterpret_cast<const std::byte*>(s.q[i] + first);
       SetScale(i, packed + i, first == 0, RoundChunk<float>(chunk, n, words.data()),
-               queries.params.scale);
+               query_tile.params.scale);
       for (size_t k = 0; k < kWords; ++k) PutWord(packed + i, k, words[k]);
     }
   }
 
-  void PackKeys(const QueryTile& queries, const KeyTile& tile, size_t first, size_t n) {
+  void PackKeys(const QueryTile& query_tile, const KeyTile& tile, size_t first, size_t n) {
     const KeyRange aligned = AlignKeys<kQueryLanes>(tile.seen);
     const CachedRows rows =
-        FindVectors(queries.kv.k, queries.kv.key_length, tile, first, n, next_keys);
+        FindVectors(query_tile.kv.k, query_tile.kv.key_length, tile, first, n, next_keys);
     for (size_t p = aligned.begin; p < aligned.end; ++p) {
       key_scales[0][p] = RoundChunk<T>(rows[p - aligned.begin], n, keys[p]);
     }
@@ -79,11 +79,11 @@ class Int16Products : public LaneBuffers<hwy::float16_t, 1, 1, kHeadChunk / 2> {
 
   // Packs values as pairs of two keys, in the order of the weights' pairs, with a scale for each
   // number.
-  void PackValues(const QueryTile& queries, const KeyTile& tile, size_t first, size_t n) {
+  void PackValues(const QueryTile& query_tile, const KeyTile& tile, size_t first, size_t n) {
     const DF d;
     const KeyRange aligned = AlignKeys<kQueryLanes>(tile.seen);
     const CachedRows rows =
-        FindVectors(queries.kv.v, queries.kv.value_stride, tile, first, n, next_values);
+        FindVectors(query_tile.kv.v, query_tile.kv.value_stride, tile, first, n, next_values);
     VI32 max[kHeadChunk / kFloatLanes];
     for (VI32& m : max) m = hn::Zero(DI32());
     for (size_t p = tile.seen.begin; p < tile.seen.end; ++p) {

@@ -55,7 +55,7 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kLanes, 2, 8> {
 #endif
   }
 
-  void PackQueries(const QueryTile& queries, const QueryState& s, size_t packed, size_t first,
+  void PackQueries(const QueryTile& query_tile, const QueryState& s, size_t packed, size_t first,
                    size_t n) {
     for (size_t i = 0; i < s.n_padded; ++i) {
       std::array<float, kHeadChunk> padded{};
@@ -63,10 +63,10 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kLanes, 2, 8> {
       alignas(64) std::array<int8_t, kHeadChunk> q;
       std::array<float, kBlocks> scales;
       std::array<int16_t, 2 * kBlocks> sums;
-      QuantizeActivations(padded.data(), kHeadChunk, q.data(), scales.data(), sums.data());
+      RoundActivations(padded.data(), kHeadChunk, q.data(), scales.data(), sums.data());
       const auto* const words = reinterpret_cast<const uint32_t*>(q.data());
       for (size_t k = 0; k < kHeadChunk / 4; ++k) this->PutWord(packed + i, k, words[k]);
-      this->SetScale(i, packed + i, first == 0, scales[0], queries.params.scale);
+      this->SetScale(i, packed + i, first == 0, scales[0], query_tile.params.scale);
       this->block_ratios[packed + i] = scales[1] / std::max(scales[0], Base::kMinScale);
       for (size_t b = 0; b < kBlocks; ++b) {
         this->StartAt(packed + i, b) = -kKeyBias * (sums[2 * b] + sums[2 * b + 1]);
@@ -74,11 +74,11 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kLanes, 2, 8> {
     }
   }
 
-  void PackKeys(const QueryTile& queries, const KeyTile& tile, size_t first, size_t n) {
+  void PackKeys(const QueryTile& query_tile, const KeyTile& tile, size_t first, size_t n) {
     const KeyRange aligned = AlignKeys<kQueryLanes>(tile.seen);
     first_key_ = aligned.begin;
-    rows_ = FindBlocks(queries.kv.type.k, queries.kv.k, queries.kv.key_length, tile, first, n,
-                       this->next_keys);
+    rows_ = FindBlocks(query_tile.kv.type.k, query_tile.kv.k, query_tile.kv.key_length, tile, first,
+                       n, this->next_keys);
     const size_t last = (n - 1) / 32;  // the first block replaces a missing second block
     const hn::CappedTag<uint8_t, 32> d;
     const std::byte* at = rows_.first;
@@ -99,10 +99,11 @@ class Int8Products : public LaneBuffers<gguf::BlockQ8_0, kLanes, 2, 8> {
   }
 
   // Packs values as words of kWordKeys keys, in the order of the weights' words.
-  void PackValues(const QueryTile& queries, const KeyTile& tile, size_t first, size_t n) {
+  void PackValues(const QueryTile& query_tile, const KeyTile& tile, size_t first, size_t n) {
     const KeyRange aligned = AlignKeys<kQueryLanes>(tile.seen);
-    const CachedRows rows = FindBlocks(queries.kv.type.v, queries.kv.v, queries.kv.value_stride,
-                                       tile, first, n, this->next_values);
+    const CachedRows rows =
+        FindBlocks(query_tile.kv.type.v, query_tile.kv.v, query_tile.kv.value_stride, tile, first,
+                   n, this->next_values);
     n_blocks_ = (n + 31) / 32;
     const auto blocks = [&](size_t key) HWY_ATTR {
       return reinterpret_cast<const Block*>(rows[key - aligned.begin]);

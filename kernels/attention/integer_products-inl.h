@@ -351,20 +351,20 @@ HWY_INLINE VF Correct(const KeyTile& tile, KeyRange aligned, VF gain, const Atte
 // Computes the scores of a tile's keys, [key / kQueryLanes][lane] for each vector of lanes, and
 // turns them into attention weights.
 template <size_t kVectors, class Products>
-HWY_INLINE void ScoreLanes(const QueryTile& queries, const KeyTile& tile, bool is_first,
+HWY_INLINE void ScoreLanes(const QueryTile& query_tile, const KeyTile& tile, bool is_first,
                            Products& products, QueryState& s) {
   const DF d;
   constexpr size_t kQueryLanes = Products::kQueryLanes, kWidth = Products::kWidth;
   constexpr size_t kTogether = kVectors * kWidth;
-  const bool corrects_all = queries.params.softcap != 0 || queries.params.slopes != nullptr;
-  const size_t n_chunks = (queries.kv.key_length + kHeadChunk - 1) / kHeadChunk;
+  const bool corrects_all = query_tile.params.softcap != 0 || query_tile.params.slopes != nullptr;
+  const size_t n_chunks = (query_tile.kv.key_length + kHeadChunk - 1) / kHeadChunk;
   const bool stay_packed = n_chunks * s.n_padded <= kPackedChunks;
   for (size_t chunk = 0; chunk < n_chunks; ++chunk) {
     const size_t first = chunk * kHeadChunk,
-                 n = std::min(kHeadChunk, queries.kv.key_length - first);
+                 n = std::min(kHeadChunk, query_tile.kv.key_length - first);
     const size_t packed = stay_packed ? chunk * s.n_padded : 0;
-    if (is_first || !stay_packed) products.PackQueries(queries, s, packed, first, n);
-    products.PackKeys(queries, tile, first, n);
+    if (is_first || !stay_packed) products.PackQueries(query_tile, s, packed, first, n);
+    products.PackKeys(query_tile, tile, first, n);
     const bool two_blocks = Products::kBlocks == 2 && n > kHeadChunk / 2;
     for (size_t query = 0; query < s.n_padded; query += kTogether) {
       const KeyRange aligned = AlignKeys<kQueryLanes>(SeenBy(s, query, kTogether, tile));
@@ -384,7 +384,7 @@ HWY_INLINE void ScoreLanes(const QueryTile& queries, const KeyTile& tile, bool i
         const size_t of_vector = query + v * kWidth;
         VF gain = ToLanes<kQueryLanes>(products.q_gains + of_vector);
         if (correct)
-          max[v] = Correct<kQueryLanes>(tile, aligned, gain, queries.params, of_vector, s);
+          max[v] = Correct<kQueryLanes>(tile, aligned, gain, query_tile.params, of_vector, s);
         if (corrects_all) gain = hn::Set(d, 1.0f);
         max[v] =
             CombineLanes<kQueryLanes>(max[v], [](VF a, VF b) HWY_ATTR { return hn::Max(a, b); });

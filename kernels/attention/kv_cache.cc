@@ -16,7 +16,7 @@ namespace {
 // Tokens that a thread stores at a time. Fewer do not pay for a barrier.
 constexpr size_t kStoredTokens = 8;
 
-// Rounds like QuantizeActivations, but stores the scales in f16.
+// Rounds like RoundActivations, but stores the scales in f16.
 void StoreQ8(const float* x, size_t n, std::byte* out) {
   auto* block = reinterpret_cast<gguf::BlockQ8_0*>(out);
   for (size_t i = 0; i < n; i += 32, ++block) {
@@ -24,7 +24,7 @@ void StoreQ8(const float* x, size_t n, std::byte* out) {
     std::copy_n(x + i, std::min<size_t>(32, n - i), padded.data());
     float scale;
     std::array<int16_t, 2> sums;
-    QuantizeActivations(padded.data(), 32, block->qs, &scale, sums.data());
+    RoundActivations(padded.data(), 32, block->qs, &scale, sums.data());
     block->d = F32ToF16(scale);
   }
 }

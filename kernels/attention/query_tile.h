@@ -41,7 +41,7 @@ struct KeySpan {
 //
 // `batch_invariant`: there are at most kMaxInvariantTokens tokens, and the results are
 // batch-invariant (kernels/README.md).
-void AttendQueryTile(const QueryTile& queries, const KeySpan& span, bool batch_invariant);
+void AttendQueryTile(const QueryTile& query_tile, const KeySpan& span, bool batch_invariant);
 
 // A row of numbers for each token, `stride` floats apart. A call may own only the first numbers of
 // each row.

@@ -85,7 +85,7 @@ ExpertScratch::ExpertScratch(size_t max_tokens, size_t n_experts, size_t n_used,
       active_(n_experts),
       input_(max_tokens, n_embd),
       hidden_(max_tokens * n_used * n_ff),
-      quantized_(max_tokens * n_used, n_ff),
+      rounded_(max_tokens * n_used, n_ff),
       results_(std::min(max_tokens, kMaxInvariantTokens) * n_used * n_embd),
       thread_bytes_(ThreadBytes(max_tokens, std::max(n_embd, n_ff))),
       threads_(max_threads * thread_bytes_) {
@@ -100,8 +100,8 @@ size_t ExpertScratch::BytesFor(size_t max_tokens, size_t n_experts, size_t n_use
   const size_t cols = std::max(n_embd, n_ff);
   size_t bytes =
       n_slots * (sizeof(uint32_t) + sizeof(float)) + (3 * n_experts + 2) * sizeof(uint32_t) +
-      QuantizedRows::BytesFor(max_tokens, n_embd) + n_slots * n_ff * sizeof(float) +
-      QuantizedRows::BytesFor(n_slots, n_ff) + max_threads * ThreadBytes(max_tokens, cols) +
+      RoundedRows::BytesFor(max_tokens, n_embd) + n_slots * n_ff * sizeof(float) +
+      RoundedRows::BytesFor(n_slots, n_ff) + max_threads * ThreadBytes(max_tokens, cols) +
       std::min(max_tokens, kMaxInvariantTokens) * n_used * n_embd * sizeof(float);
   if (max_tokens > kMaxInvariantTokens) bytes += TilesBytes(n_slots, n_experts, cols);
   return bytes;
@@ -121,7 +121,7 @@ class ExpertPass {
       assert(experts[i] < n_experts());
       ++first[experts[i] + 1];
     }
-    const uint32_t most_slots = *std::max_element(first, first + n_experts() + 1);
+    const uint32_t max_slots = *std::max_element(first, first + n_experts() + 1);
     for (size_t e = 0; e < n_experts(); ++e) {
       if (first[e + 1] != 0) s_.active_.get()[n_active_++] = static_cast<uint32_t>(e);
       first[e + 1] += first[e];
@@ -138,15 +138,15 @@ class ExpertPass {
     const WeightKind up = layer_.up.first;
     const WeightKind gate = layer_.has_gate() ? layer_.gate.first : up;
     panels_ =
-        !Alone() && most_slots > kDefaultMaxRowTokens && BatchFormFor(gate) == BatchFormFor(up);
+        !Alone() && max_slots > kDefaultMaxRowTokens && BatchFormFor(gate) == BatchFormFor(up);
     int8_input_ = UsesInt8(gate) || UsesInt8(up);
     int8_hidden_ = UsesInt8(layer_.down.first);
   }
 
   void GateAndUp() {
     s_.input_.SetCols(n_embd());
-    if (int8_input_) s_.input_.QuantizeAll(pool_, x_, n_tokens_);
-    if (int8_hidden_) s_.quantized_.SetCols(n_ff());
+    if (int8_input_) s_.input_.RoundAll(pool_, x_, n_tokens_);
+    if (int8_hidden_) s_.rounded_.SetCols(n_ff());
     const auto rows = [&](size_t e, size_t begin, size_t end, size_t thread) {
       GateAndUpRows(e, begin, end, thread);
     };
@@ -198,7 +198,7 @@ class ExpertPass {
   }
   ActivationRow HiddenRow(size_t slot) {
     const float* const x = hidden(slot);
-    return int8_hidden_ ? s_.quantized_.row(slot, x) : ActivationRow{x, nullptr, nullptr, nullptr};
+    return int8_hidden_ ? s_.rounded_.row(slot, x) : ActivationRow{x, nullptr, nullptr, nullptr};
   }
 
   // Calls each(first slot, rows) for up to kDefaultMaxRowTokens of an expert's slots at a time,
@@ -282,7 +282,7 @@ class ExpertPass {
     }
     if (!int8_hidden_) return;
     for (size_t slot = first_slot; slot < last_slot; ++slot) {
-      s_.quantized_.Quantize(slot, begin, end, hidden(slot));
+      s_.rounded_.Round(slot, begin, end, hidden(slot));
     }
   }
 

@@ -89,9 +89,9 @@ class ExpertScratch {
   Buffer<uint32_t> first_slots_;  // [n_experts + 1]
   Buffer<uint32_t> first_tiles_;  // [n_experts + 1], of the experts that use panels
   Buffer<uint32_t> active_;       // [n_experts]: the experts with slots
-  QuantizedRows input_;           // [max_tokens][n_embd]
+  RoundedRows input_;             // [max_tokens][n_embd]
   Buffer<float> hidden_;          // [slots][n_ff]
-  QuantizedRows quantized_;       // hidden_ in int8
+  RoundedRows rounded_;           // hidden_ in int8
   Buffer<float> results_;         // [slots of at most kMaxInvariantTokens tokens][n_embd], of down
   Buffer<std::byte> tiles_;       // tiles of the input, then of hidden_
   size_t thread_bytes_;

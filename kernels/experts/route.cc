@@ -12,7 +12,7 @@ namespace kernels {
 namespace {
 
 // The smallest divisor of normed weights: the smallest normal f16.
-constexpr float kLeastSum = 6.103515625e-5f;
+constexpr float kMinSum = 6.103515625e-5f;
 
 bool IsGreater(float a, float b) { return a > b || (std::isnan(b) && !std::isnan(a)); }
 
@@ -149,7 +149,7 @@ void Route(const Router& router, float* logits, size_t n_experts, const float* b
   if (router.normed) {
     float sum = 0;
     for (size_t i = 0; i < n_used; ++i) sum += weights[i];
-    divisor = std::max(sum, kLeastSum);
+    divisor = std::max(sum, kMinSum);
   }
   for (size_t i = 0; i < n_used; ++i) weights[i] = weights[i] / divisor * router.scale;
 }

@@ -63,7 +63,7 @@ void PackToken(const ActivationRow& x, size_t cols, size_t t, InputBlock* HWY_RE
   int16_t sums[kChunk / 16];
   for (size_t first = 0; first < cols; first += kChunk) {
     const size_t n = std::min(kChunk, cols - first);
-    QuantizeActivations(x.x + first, n, q, scales, sums);
+    RoundActivations(x.x + first, n, q, scales, sums);
     PackRounded(q, scales, sums, n, t, out + first / 32);
   }
 }
@@ -119,8 +119,8 @@ void PackInt8Residuals(const float* x, size_t n_tokens, size_t cols, size_t tile
         int8_t q[2][32];
         float scale[2];
         int16_t sums[2][2];
-        QuantizeWithResidual(x + (first + t) * cols + 32 * b, 32, {q[0], &scale[0], sums[0]},
-                             {q[1], &scale[1], sums[1]});
+        RoundWithResidual(x + (first + t) * cols + 32 * b, 32, {q[0], &scale[0], sums[0]},
+                          {q[1], &scale[1], sums[1]});
         PackRounded(q[1], &scale[1], sums[1], 32, t, out);
       } else {
         PackNothing(32, t, out);

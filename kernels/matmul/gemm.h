@@ -41,7 +41,7 @@ size_t BatchBytes(BatchForm form, size_t n_tokens, size_t cols);
 // Tokens that are packed together: n_tokens tokens make ceil(n_tokens / BatchTileTokens) tiles.
 constexpr size_t kMaxTileTokens = 32;
 size_t BatchTileTokens(BatchForm form);
-// Packs tile number `tile` of x ([n_tokens][cols]); kInt8 rounds as QuantizeActivations does.
+// Packs tile number `tile` of x ([n_tokens][cols]); kInt8 rounds as RoundActivations does.
 // `blocks` is 64-byte aligned.
 void PackBatch(BatchForm form, const float* x, size_t n_tokens, size_t cols, size_t tile,
                std::byte* blocks);

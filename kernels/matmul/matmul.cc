@@ -50,8 +50,9 @@ size_t ResidualNumbers(size_t max_tokens, size_t cols) {
 // memory matters more, so a thread's panels are adjacent: while it packs one, it prefetches the
 // next.
 void ForPanels(ThreadPool& pool, size_t n_tokens, size_t n, size_t grain, ThreadPool::Work work) {
-  constexpr size_t kMaxAdjoining = 128;
-  return n_tokens <= kMaxAdjoining ? pool.For(n, grain, work) : pool.ForDynamic(n, grain, work);
+  constexpr size_t kMaxTokensForAdjoiningPanels = 128;
+  return n_tokens <= kMaxTokensForAdjoiningPanels ? pool.For(n, grain, work)
+                                                  : pool.ForDynamic(n, grain, work);
 }
 
 // MatMul() by panels.
@@ -98,7 +99,7 @@ bool UsesResiduals(WeightKind kind) { return kind.uses_residual && UsesInt8(kind
 Activations::Activations(size_t max_tokens, size_t max_cols, size_t max_threads,
                          size_t residual_cols)
     : residual_cols_(residual_cols),
-      quantized_(max_tokens, max_cols),
+      rounded_(max_tokens, max_cols),
       residuals_(std::min(max_tokens, kMaxRowTokens), residual_cols),
       scratch_bytes_(ScratchBytes(max_tokens, max_cols)),
       scratch_(max_threads * scratch_bytes_),
@@ -116,8 +117,8 @@ Activations::Activations(size_t max_tokens, size_t max_cols, size_t max_threads,
 
 size_t Activations::BytesFor(size_t max_tokens, size_t max_cols, size_t max_threads,
                              size_t residual_cols) {
-  size_t bytes = QuantizedRows::BytesFor(max_tokens, max_cols) +
-                 QuantizedRows::BytesFor(std::min(max_tokens, kMaxRowTokens), residual_cols) +
+  size_t bytes = RoundedRows::BytesFor(max_tokens, max_cols) +
+                 RoundedRows::BytesFor(std::min(max_tokens, kMaxRowTokens), residual_cols) +
                  max_threads * ScratchBytes(max_tokens, max_cols);
   if (max_tokens <= kDefaultMaxRowTokens) return bytes;
   for (const BatchForm form : BatchForms()) {
@@ -133,9 +134,9 @@ void Activations::Set(const float* x, size_t n_tokens, size_t cols) {
   x_ = x;
   n_tokens_ = n_tokens;
   cols_ = cols;
-  is_quantized_ = has_residuals_ = packed_residuals_ = false;
+  is_rounded_ = has_residuals_ = packed_residuals_ = false;
   packed_.fill(false);
-  quantized_.SetCols(cols);
+  rounded_.SetCols(cols);
   residuals_.SetCols(cols);
 }
 
@@ -189,25 +190,25 @@ GemmInput Activations::PackOnce(ThreadPool& pool, WeightKind kind) {
 
 ActivationRow Activations::input(size_t token) const {
   const float* const x = x_ + token * cols_;
-  return is_quantized_ ? quantized_.row(token, x) : ActivationRow{x, nullptr, nullptr, nullptr};
+  return is_rounded_ ? rounded_.row(token, x) : ActivationRow{x, nullptr, nullptr, nullptr};
 }
 
-void Activations::QuantizeOnce(ThreadPool& pool, WeightKind kind) {
-  QuantizeOnce(pool, UsesInt8(kind), KeepsResiduals(kind));
+void Activations::RoundOnce(ThreadPool& pool, WeightKind kind) {
+  RoundOnce(pool, UsesInt8(kind), KeepsResiduals(kind));
 }
 
-void Activations::QuantizeOnce(ThreadPool& pool, bool int8, bool residuals) {
+void Activations::RoundOnce(ThreadPool& pool, bool int8, bool residuals) {
   if (residuals && !has_residuals_) {
-    is_quantized_ = has_residuals_ = true;
-    const auto quantize = [&](size_t begin, size_t end, size_t /*thread*/) {
-      for (size_t t = begin; t < end; ++t) quantized_.QuantizeWithResidual(t, x(t), residuals_);
+    is_rounded_ = has_residuals_ = true;
+    const auto round = [&](size_t begin, size_t end, size_t /*thread*/) {
+      for (size_t t = begin; t < end; ++t) rounded_.RoundWithResidual(t, x(t), residuals_);
     };
     // One token takes less time than a barrier, so it is not split.
-    return n_tokens_ == 1 ? quantize(0, 1, 0) : pool.For(n_tokens_, 1, quantize);
+    return n_tokens_ == 1 ? round(0, 1, 0) : pool.For(n_tokens_, 1, round);
   }
-  if (int8 && !is_quantized_) {
-    is_quantized_ = true;
-    quantized_.QuantizeAll(pool, x_, n_tokens_);
+  if (int8 && !is_rounded_) {
+    is_rounded_ = true;
+    rounded_.RoundAll(pool, x_, n_tokens_);
   }
 }
 
@@ -224,7 +225,7 @@ void MatMul(ThreadPool& pool, std::span<const Product> products, Activations& x)
     int8 |= UsesInt8(p.weights);
     residuals |= x.KeepsResiduals(p.weights);
   }
-  x.QuantizeOnce(pool, int8, residuals);
+  x.RoundOnce(pool, int8, residuals);
   x.SetInputs();
   // Parts are equal in bytes rather than in rows, since types may differ.
   const size_t n_parts = pool.size() * ThreadPool::kChunks;
@@ -251,8 +252,8 @@ void GatedMatMul(ThreadPool& pool, const GatedLayer& layer, Activations& x, floa
   const size_t max_row_tokens =
       layer.has_gate() ? std::min(MaxRowTokens(gate), MaxRowTokens(up)) : MaxRowTokens(up);
   if (x.n_tokens() > max_row_tokens) return GatedBatch(pool, layer, x, out);
-  x.QuantizeOnce(pool, up);  // `up` first: only `up` can use the residual
-  if (layer.has_gate()) x.QuantizeOnce(pool, gate);
+  x.RoundOnce(pool, up);  // `up` first: only `up` can use the residual
+  if (layer.has_gate()) x.RoundOnce(pool, gate);
   x.SetInputs();
   pool.For(up.rows, kRowGrain, [&](size_t begin, size_t end, size_t thread) {
     GatedRows(layer, begin, end, x.inputs(thread), out + begin, up.rows);

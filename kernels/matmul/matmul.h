@@ -89,8 +89,8 @@ class Activations {
   void Set(const float* x, size_t n_tokens, size_t cols);
   // Makes the int8 form for row-by-row products with weights of this kind; or for several products:
   // `int8` if a product reads it, `residuals` if a product also reads the rounding residuals.
-  void QuantizeOnce(ThreadPool& pool, WeightKind kind);
-  void QuantizeOnce(ThreadPool& pool, bool int8, bool residuals);
+  void RoundOnce(ThreadPool& pool, WeightKind kind);
+  void RoundOnce(ThreadPool& pool, bool int8, bool residuals);
   // Makes and returns the form for products of a batch with weights of this kind.
   GemmInput PackOnce(ThreadPool& pool, WeightKind kind);
 
@@ -109,9 +109,9 @@ class Activations {
  private:
   size_t n_tokens_ = 0, cols_ = 0, residual_cols_;
   const float* x_ = nullptr;
-  bool is_quantized_ = false, has_residuals_ = false, packed_residuals_ = false;
+  bool is_rounded_ = false, has_residuals_ = false, packed_residuals_ = false;
   std::array<bool, 3> packed_ = {};  // [BatchForm]
-  QuantizedRows quantized_, residuals_;
+  RoundedRows rounded_, residuals_;
   std::array<Buffer<std::byte>, 3> packs_;  // [BatchForm]
   Buffer<std::byte> residual_pack_;
   Buffer<uint32_t> residual_numbers_;

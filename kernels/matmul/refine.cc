@@ -48,7 +48,7 @@ size_t Collect(const float* results, const Spans& spans, float margin,
 // RefineLargest() for up to kMaxRowTokens tokens.
 void RefineTokens(ThreadPool& pool, const Product& product, float margin, Activations& x) {
   const Matrix& w = product.weights;
-  x.QuantizeOnce(pool, w);
+  x.RoundOnce(pool, w);
   x.SetInputs();
   const auto results = [&](size_t token) { return product.out + token * product.out_stride; };
   const auto find_maxima = [&](Spans& spans, size_t token, size_t begin, size_t end) {

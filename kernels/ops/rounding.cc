@@ -27,8 +27,8 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kResidualUnits = 254;
 
 template <bool kResiduals>
-HWY_INLINE void QuantizeBlocks(const float* HWY_RESTRICT x, size_t n, const Rounded& out,
-                               const Rounded& residuals) {
+HWY_INLINE void RoundBlocks(const float* HWY_RESTRICT x, size_t n, const Rounded& out,
+                            const Rounded& residuals) {
   const hn::CappedTag<float, 16> df;
   const hn::RebindToSigned<decltype(df)> di32;
   const hn::Rebind<int8_t, decltype(df)> di8;
@@ -71,11 +71,11 @@ HWY_INLINE void QuantizeBlocks(const float* HWY_RESTRICT x, size_t n, const Roun
   }
 }
 
-void QuantizeT(const float* x, size_t n, const Rounded& out) {
-  QuantizeBlocks</*kResiduals=*/false>(x, n, out, {});
+void RoundT(const float* x, size_t n, const Rounded& out) {
+  RoundBlocks</*kResiduals=*/false>(x, n, out, {});
 }
-void QuantizeWithResidualT(const float* x, size_t n, const Rounded& out, const Rounded& residuals) {
-  QuantizeBlocks</*kResiduals=*/true>(x, n, out, residuals);
+void RoundWithResidualT(const float* x, size_t n, const Rounded& out, const Rounded& residuals) {
+  RoundBlocks</*kResiduals=*/true>(x, n, out, residuals);
 }
 
 void ToF16(const float* HWY_RESTRICT x, size_t n, uint16_t* HWY_RESTRICT out) {
@@ -96,17 +96,16 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernels {
 
-HWY_EXPORT(QuantizeT);
-HWY_EXPORT(QuantizeWithResidualT);
+HWY_EXPORT(RoundT);
+HWY_EXPORT(RoundWithResidualT);
 HWY_EXPORT(ToF16);
 
-void QuantizeActivations(const float* x, size_t n, int8_t* q, float* scales, int16_t* sums) {
-  HWY_DYNAMIC_DISPATCH(QuantizeT)(x, n, {q, scales, sums});
+void RoundActivations(const float* x, size_t n, int8_t* q, float* scales, int16_t* sums) {
+  HWY_DYNAMIC_DISPATCH(RoundT)(x, n, {q, scales, sums});
 }
 
-void QuantizeWithResidual(const float* x, size_t n, const Rounded& numbers,
-                          const Rounded& residuals) {
-  HWY_DYNAMIC_DISPATCH(QuantizeWithResidualT)(x, n, numbers, residuals);
+void RoundWithResidual(const float* x, size_t n, const Rounded& numbers, const Rounded& residuals) {
+  HWY_DYNAMIC_DISPATCH(RoundWithResidualT)(x, n, numbers, residuals);
 }
 
 void RoundToF16(const float* x, size_t n, uint16_t* out) { HWY_DYNAMIC_DISPATCH(ToF16)(x, n, out); }
@@ -117,23 +116,23 @@ size_t Padded(size_t cols) { return (cols + kActivationPad - 1) / kActivationPad
 
 }  // namespace
 
-QuantizedRows::QuantizedRows(size_t max_rows, size_t max_cols)
+RoundedRows::RoundedRows(size_t max_rows, size_t max_cols)
     : q_(max_rows * Padded(max_cols)),
       scales_(max_rows * (Padded(max_cols) / kActivationBlock)),
       sums_(max_rows * (Padded(max_cols) / 16)) {}
 
-size_t QuantizedRows::BytesFor(size_t max_rows, size_t max_cols) {
+size_t RoundedRows::BytesFor(size_t max_rows, size_t max_cols) {
   const size_t padded = Padded(max_cols);
   return max_rows * (padded * sizeof(int8_t) + padded / kActivationBlock * sizeof(float) +
                      padded / 16 * sizeof(int16_t));
 }
 
-Rounded QuantizedRows::At(size_t row, size_t begin) {
+Rounded RoundedRows::At(size_t row, size_t begin) {
   const size_t at = row * Padded(cols_) + begin;
   return {q_.get() + at, scales_.get() + at / kActivationBlock, sums_.get() + at / 16};
 }
 
-void QuantizedRows::Pad(size_t row) {
+void RoundedRows::Pad(size_t row) {
   const Rounded end = At(row, cols_);
   const size_t n = Padded(cols_) - cols_;
   std::fill_n(end.q, n, int8_t{0});
@@ -141,28 +140,28 @@ void QuantizedRows::Pad(size_t row) {
   std::fill_n(end.sums, n / 16, int16_t{0});
 }
 
-void QuantizedRows::Quantize(size_t row, size_t begin, size_t end, const float* x) {
+void RoundedRows::Round(size_t row, size_t begin, size_t end, const float* x) {
   const Rounded part = At(row, begin);
-  QuantizeActivations(x + begin, end - begin, part.q, part.scales, part.sums);
+  RoundActivations(x + begin, end - begin, part.q, part.scales, part.sums);
   if (end >= cols_) Pad(row);
 }
 
-void QuantizedRows::QuantizeWithResidual(size_t row, const float* x, QuantizedRows& residuals) {
-  kernels::QuantizeWithResidual(x, cols_, At(row, 0), residuals.At(row, 0));
+void RoundedRows::RoundWithResidual(size_t row, const float* x, RoundedRows& residuals) {
+  kernels::RoundWithResidual(x, cols_, At(row, 0), residuals.At(row, 0));
   Pad(row);
   residuals.Pad(row);
 }
 
-void QuantizedRows::QuantizeAll(ThreadPool& pool, const float* x, size_t n_rows) {
-  const auto quantize = [&](size_t begin, size_t end, size_t /*thread*/) {
-    for (size_t r = begin; r < end; ++r) Quantize(r, 0, cols_, x + r * cols_);
+void RoundedRows::RoundAll(ThreadPool& pool, const float* x, size_t n_rows) {
+  const auto round = [&](size_t begin, size_t end, size_t /*thread*/) {
+    for (size_t r = begin; r < end; ++r) Round(r, 0, cols_, x + r * cols_);
   };
   // One vector takes less time than a barrier, so it is not split.
-  if (n_rows == 1) return quantize(0, 1, 0);
-  pool.For(n_rows, 1, quantize);
+  if (n_rows == 1) return round(0, 1, 0);
+  pool.For(n_rows, 1, round);
 }
 
-ActivationRow QuantizedRows::row(size_t row, const float* x) const {
+ActivationRow RoundedRows::row(size_t row, const float* x) const {
   const size_t padded = Padded(cols_);
   return {x, q_.get() + row * padded, scales_.get() + row * (padded / kActivationBlock),
           sums_.get() + row * (padded / 16)};

@@ -16,7 +16,7 @@ constexpr size_t kActivationPad = 512;   // rows are padded with zeros to a mult
 // For each block of 32 of the n numbers (n is a multiple of 32): scale = max|x| / 127, or NaN if a
 // number is not finite; q = x / scale, rounded to nearest even; and the sums of each 16 q. The bits
 // are the same on every instruction set.
-void QuantizeActivations(const float* x, size_t n, int8_t* q, float* scales, int16_t* sums);
+void RoundActivations(const float* x, size_t n, int8_t* q, float* scales, int16_t* sums);
 
 // Numbers in int8: [n], [n / 32], [n / 16].
 struct Rounded {
@@ -24,10 +24,9 @@ struct Rounded {
   float* scales;
   int16_t* sums;
 };
-// QuantizeActivations, and the rounding residuals x - scale * q as multiples of scale / 254. A
+// RoundActivations, and the rounding residuals x - scale * q as multiples of scale / 254. A
 // number and its residual together have 16 bits.
-void QuantizeWithResidual(const float* x, size_t n, const Rounded& numbers,
-                          const Rounded& residuals);
+void RoundWithResidual(const float* x, size_t n, const Rounded& numbers, const Rounded& residuals);
 
 // Rounds n numbers to f16, to nearest even.
 void RoundToF16(const float* x, size_t n, uint16_t* out);
@@ -42,20 +41,20 @@ struct ActivationRow {
 };
 
 // Rows of int8 activations, padded. Buffers are sized at construction.
-class QuantizedRows {
+class RoundedRows {
  public:
-  QuantizedRows(size_t max_rows, size_t max_cols);
+  RoundedRows(size_t max_rows, size_t max_cols);
   // The total size of the buffers for these arguments.
   static size_t BytesFor(size_t max_rows, size_t max_cols);
 
   // Sets the length of the rows.
   void SetCols(size_t cols) { cols_ = cols; }
   // Rounds columns [begin, end) of a row; x is the row. begin and end are multiples of 32.
-  void Quantize(size_t row, size_t begin, size_t end, const float* x);
+  void Round(size_t row, size_t begin, size_t end, const float* x);
   // Rounds a whole row, and its rounding residual to a row of `residuals`.
-  void QuantizeWithResidual(size_t row, const float* x, QuantizedRows& residuals);
+  void RoundWithResidual(size_t row, const float* x, RoundedRows& residuals);
   // Rounds all n_rows rows of x ([n_rows][cols]).
-  void QuantizeAll(ThreadPool& pool, const float* x, size_t n_rows);
+  void RoundAll(ThreadPool& pool, const float* x, size_t n_rows);
   // The row, whose floats are at x.
   ActivationRow row(size_t row, const float* x) const;
 

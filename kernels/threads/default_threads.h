@@ -9,7 +9,7 @@ namespace kernels {
 
 struct ThreadCounts {
   int generating;  // threads that saturate the memory: the fast cores, at least four
-  int reading;     // threads for prompts and other work that free threads take: all cores
+  int prompt;      // threads that run prompts and other work that free threads take: all cores
 };
 
 // The thread counts for the cores that the affinity mask and the quotas of control groups leave to

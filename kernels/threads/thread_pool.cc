@@ -246,7 +246,7 @@ void ThreadPool::Shared::DoJob(uint64_t job, size_t thread) {
 }
 
 ThreadPool::ThreadPool(int n_threads, Oversubscription policy)
-    : size_(static_cast<size_t>(n_threads > 0 ? n_threads : DefaultThreads().reading)),
+    : size_(static_cast<size_t>(n_threads > 0 ? n_threads : DefaultThreads().prompt)),
       max_size_(size_),
       policy_(policy),
       shared_(std::make_unique<Shared>(size_)) {}

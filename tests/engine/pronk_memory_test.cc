@@ -35,13 +35,13 @@ class WithoutMemory : public testing::TestWithParam<const char*> {
     test::ResetPeak();
     const size_t held = test::CountAllocations().bytes;
     work();
-    const size_t most = test::CountAllocations().peak - held;
+    const size_t peak = test::CountAllocations().peak - held;
     size_t n_failures = 0;
     constexpr size_t kStep = test::kMemoryIsOurs ? 1 : 7;  // sanitizers are slow
     for (size_t n = 1;; n += kStep) {
       bool has_thrown = false;
       if (!is_spm) test::FailAllocation(n);
-      if (is_spm) test::LimitBytes(held + 1024 + n * most / 200);  // 1024: for a message
+      if (is_spm) test::LimitBytes(held + 1024 + n * peak / 200);  // 1024: for a message
       try {
         work();
       } catch (const pronk::Error&) {

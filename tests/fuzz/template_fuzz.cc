@@ -51,7 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       end = span.end;
     }
     LongTokens().Encode(rendered.text,
-                        {.parse_special = true, .plain = rendered.foreign, .most_ids = 100'000});
+                        {.parse_special = true, .plain = rendered.foreign, .max_ids = 100'000});
   } catch (const tokenizer::TemplateError&) {
   }
   return 0;

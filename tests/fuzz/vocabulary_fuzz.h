@@ -54,7 +54,7 @@ inline void UseVocabulary(const test::VocabSpec& spec, std::string_view text) {
     for (const bool special : {false, true}) {
       const tokenizer::ByteSpan half = {text.size() / 2, text.size()};
       const auto ids = tokenizer->Encode(text, {.parse_special = special, .plain = {&half, 1}});
-      tokenizer->Encode(text, {.most_ids = 10});
+      tokenizer->Encode(text, {.max_ids = 10});
       for (const test::TokenId id : ids) Check(tokenizer->vocab().Has(id));
       tokenizer::StreamDecoder decoder;
       for (const test::TokenId id : ids) decoder.Push(tokenizer->Piece(id, special));

@@ -62,10 +62,10 @@ TEST(WordPiece, CanBeInterrupted) {
   const WordPieceExample x;
   const VocabFile file(x.spec);
   int n = 0;
-  const std::function<bool()> interrupted = [&] { return ++n == 100; };
+  const std::function<bool()> should_stop = [&] { return ++n == 100; };
   std::string text;
   for (int i = 0; i < 1000; ++i) text += "si ";
-  EXPECT_THROW(file->Encode(text, {.interrupted = &interrupted}), Interrupted);
+  EXPECT_THROW(file->Encode(text, {.should_stop = &should_stop}), Interrupted);
 }
 
 TEST(WordPiece, DropsCaseAccentsAndControlCharacters) {

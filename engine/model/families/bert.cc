@@ -61,7 +61,7 @@ void ModernBert(const Keys& keys, Config& config) {
   config.activation = is_erf    ? kernels::Activation::kGatedGeluErf
                       : is_silu ? kernels::Activation::kSilu
                                 : kernels::Activation::kGelu;
-  config.rank.erf = is_erf;
+  config.rank.exact_gelu = is_erf;
 }
 
 constexpr NormRoles kNormsOfSums = {.attn = "",
@@ -290,8 +290,8 @@ constexpr Family kBertRows[] = {
     {.name = "modern-bert",
      .traits = {.norms = kModernNorms,
                 .layer_norm = true,
-                .first_norm = false,
-                .rank = {.from = Pooling::kMean, .gelu = true}},
+                .has_first_norm = false,
+                .rank = {.from = Pooling::kMean, .uses_gelu = true}},
      .complete_config = ModernBert,
      .hf = {.names = {"ModernBertModel", "ModernBertForSequenceClassification"},
             .rope_theta = 160000,

@@ -34,7 +34,7 @@ void ExaoneMoe(const Keys&, Config& config) { SetSharedExperts(1, config); }
 // The RoPE of layers with a window: not stretched, with the length that the file has for them.
 RopeConfig LocalRope(const Keys& keys, const Config& config) {
   RopeConfig local = Unscaled(config.ropes[0]);
-  local.divided = false;
+  local.uses_divisors = false;
   local.n_dims = keys.CountOr("rope.dimension_count_swa", local.n_dims, kMaxStateLength);
   return local;
 }

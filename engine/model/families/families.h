@@ -32,10 +32,10 @@ constexpr uint64_t kMaxWindow = UINT32_MAX;
 constexpr uint64_t kMaxStateHeads = 1u << 16;
 constexpr uint64_t kMaxStateLength = 1u << 10;  // real files have 64 to 256
 
-// Norms of a block's input and output ("sandwich": Ding et al. 2021, CogView).
+// Norms of a mixer's or network's input and output ("sandwich": Ding et al. 2021, CogView).
 constexpr NormRoles kSandwichNorms = {.attn_post = "post_attention_norm",
                                       .ffn_post = "post_ffw_norm"};
-// Norms of a block's output alone ("post norm": Liu et al. 2022, Swin v2).
+// Norms of a mixer's or network's output alone ("post norm": Liu et al. 2022, Swin v2).
 constexpr NormRoles kPostNorms = {
     .attn = "", .attn_post = "post_attention_norm", .ffn = "", .ffn_post = "post_ffw_norm"};
 // Pre-norms; the feed-forward network's is named like a post norm.

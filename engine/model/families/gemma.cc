@@ -128,7 +128,7 @@ std::vector<size_t> Gemma4Layers(const Keys& keys, Config& config) {
   }
   RopeConfig local = config.ropes[0];
   local.n_dims = keys.CountOr("rope.dimension_count_swa", local.n_dims, kMaxStateLength);
-  local.divided = false;
+  local.uses_divisors = false;
   SetLocalBase(keys, local, 10000, config);
   return slides;
 }

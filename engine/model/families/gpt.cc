@@ -40,7 +40,7 @@ void Mpt(const Keys& keys, Config& config) {
 
 // Mixer and network may read the stream side by side.
 void GptNeoX(const Keys& keys, Config& config) {
-  config.parallel = keys.BoolOr("use_parallel_residual", config.parallel);
+  config.parallel_residual = keys.BoolOr("use_parallel_residual", config.parallel_residual);
 }
 
 void CommandR(const Keys& keys, Config& config) {
@@ -51,7 +51,7 @@ constexpr Traits kGpt = {.layer_norm = true, .activation = kernels::Activation::
 constexpr Traits kGptLearned = {
     .layer_norm = true, .activation = kernels::Activation::kGeluAlone, .learned_positions = true};
 constexpr Traits kGptParallel = {
-    .layer_norm = true, .parallel = true, .activation = kernels::Activation::kGeluAlone};
+    .layer_norm = true, .parallel_residual = true, .activation = kernels::Activation::kGeluAlone};
 // Norms of heads, if the file has them.
 constexpr Traits kGptHeadNorms = {.layer_norm = true,
                                   .qk_norm = QkNorm::kHeadBeforeRope,
@@ -63,7 +63,7 @@ constexpr Traits With(Traits traits, kernels::Activation activation) {
   return traits;
 }
 constexpr Traits Parallel(Traits traits) {
-  traits.parallel = true;
+  traits.parallel_residual = true;
   return traits;
 }
 
@@ -316,11 +316,11 @@ void Opt(OutModel& model) {
 
 // Positions are sines and cosines, which become a table as in GPT-2.
 void Xglm(OutModel& model) {
-  constexpr uint64_t kBefore = 2, kMostNumbers = uint64_t{1} << 28;
+  constexpr uint64_t kBefore = 2, kMaxNumbers = uint64_t{1} << 28;
   const Fields& config = model.config;
   const uint64_t width = config.Count("hidden_size"), half = width / 2,
                  n = config.Count("max_position_embeddings");
-  if (half < 2 || width % 2 != 0 || n > kMostNumbers / width)
+  if (half < 2 || width % 2 != 0 || n > kMaxNumbers / width)
     config.Fail("d_model", "expected an even number above 2, for a table of positions");
   std::vector<float> table(n * width);
   const uint64_t padding = config.UintOr("pad_token_id", 1);  // its row is zeros
@@ -458,7 +458,7 @@ constexpr Family kGptRows[] = {
     {.name = "falcon",
      .traits = {.norms = {.attn = "attn_norm_2", .ffn = "attn_norm"},
                 .layer_norm = true,
-                .parallel = true,
+                .parallel_residual = true,
                 .activation = kernels::Activation::kGeluAlone},
      .complete_config = GptNeoX,
      .hf = {.names = {"FalconForCausalLM"},
@@ -502,7 +502,7 @@ constexpr Family kGptRows[] = {
      .hf = {.names = {"Jais2ForCausalLM"}, .defaults = kNorm5}},
     {.name = "olmo",
      .rope_pairs = kAdjacent,
-     .traits = {.layer_norm = true, .norm_weights = false},
+     .traits = {.layer_norm = true, .norms_have_weights = false},
      .hf = {.names = {"OlmoForCausalLM", "OLMoForCausalLM"},
             .pairs_halves = true,
             .add_keys = Olmo}},

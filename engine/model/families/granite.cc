@@ -1,6 +1,7 @@
-// Granite (IBM, 2024 and 2025): llama with four scales (of embeddings, attention, block outputs,
-// logits; after Yang et al. 2022, "Tensor Programs V"), dense or with experts. In Granite 4
-// ("hybrid") most layers have Mamba-2 (Dao and Gu 2024), the rest attention without RoPE.
+// Granite (IBM, 2024 and 2025): llama with four scales (of embeddings, attention, outputs of
+// mixers and networks, logits; after Yang et al. 2022, "Tensor Programs V"), dense or with experts.
+// In Granite 4 ("hybrid") most layers have Mamba-2 (Dao and Gu 2024), the rest attention without
+// RoPE.
 
 #include <algorithm>
 #include <cmath>
@@ -34,7 +35,8 @@ void MiniCpm(const Keys& keys, Config& config) {
   config.logit_scale = static_cast<float>(1 / keys.PositiveOr("logit_scale", width / 256));
 }
 
-// HyperCLOVA X SEED Think (NAVER 2025): logits are multiplied, and blocks' outputs have norms.
+// HyperCLOVA X SEED Think (NAVER 2025): logits are multiplied, and mixers' and networks'
+// outputs have norms.
 void HyperClovaX(const Keys& keys, Config& config) {
   config.logit_scale = static_cast<float>(keys.PositiveOr("logit_scale", 1));
 }

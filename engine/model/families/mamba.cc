@@ -39,13 +39,13 @@ void FalconH1(const Keys& keys, Config& config) {
     layer.second_mixer = Mixer::kMamba2;
     layer.recurrent = ReadMamba2(keys);
   }
-  config.ropes[0].divided = false;
+  config.ropes[0].uses_divisors = false;
   for (LayerPlan& layer : config.layers)  // even if a key says otherwise
     layer.score_scale = 1 / std::sqrt(static_cast<float>(layer.key_length));
 }
 
-// Head j of n fades at the rate 2^(-8 (j + 1) / n), more slowly in later layers. Norms of blocks'
-// inputs replace the stream.
+// Head j of n fades at the rate 2^(-8 (j + 1) / n), more slowly in later layers. Norms of mixers'
+// and networks' inputs replace the stream.
 void MiniMax01(const Keys& keys, Config& config) {
   config.stream_scale = static_cast<float>(keys.Positive("residual_scale"));
   config.residual_scale = 1;

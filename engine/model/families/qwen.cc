@@ -78,7 +78,7 @@ void Qwen35(const Keys& keys, Config& config) {
 }
 
 constexpr Traits kQwen3 = {.qk_norm = QkNorm::kHeadBeforeRope,
-                           .rank = {.from = Pooling::kLast, .softmax = true}};
+                           .rank = {.from = Pooling::kLast, .uses_softmax = true}};
 constexpr Traits kQwen3Next = {.norms = kFfnNormIsPostAttention,
                                .qk_norm = QkNorm::kHeadBeforeRope,
                                .shared_gate = true,

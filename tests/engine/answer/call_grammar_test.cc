@@ -280,7 +280,7 @@ TEST(CallGrammar, BeginsWithACall) {
   Scripted text({{"{\"name\": \"Nora\""}, {", \"arguments\": 1}"}}, kHermes);
   const GenerateResult result = text.Say();
   EXPECT_EQ(result.text, "{\"name\": \"Nora\", \"arguments\": 1}");
-  EXPECT_TRUE(result.is_free);
+  EXPECT_TRUE(result.is_unconstrained);
 }
 
 TEST(CallGrammar, RequiredIsCalled) {

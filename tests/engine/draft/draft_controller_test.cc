@@ -189,7 +189,7 @@ TEST(DraftController, EndsAChainWhereItIsDoubtful) {
         const DraftController::Choice choice = controller.Choose(0, kMaxDrafts);
         DraftController::Chain chain = {0, 1, choice.tokens_per_s};
         std::vector<double> shares, chances;
-        for (size_t n = 0; n < std::max(choice.n, choice.most); ++n) {
+        for (size_t n = 0; n < std::max(choice.n, choice.max_n); ++n) {
           const bool is_sure = uniform(random) < 0.7;
           chances.push_back(is_sure ? 0.95 : 0.2);
           shares.push_back(lies ? 0.9 : chances.back());

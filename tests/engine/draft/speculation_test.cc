@@ -274,7 +274,7 @@ TEST(ModelDrafter, StopsReadingWhereItIsInterrupted) {
   options.batch = 8;
   size_t n_asked = 0;
   bool is_on = true;
-  options.draft.interrupted = [&] { return is_on && ++n_asked == 2; };
+  options.draft.should_stop = [&] { return is_on && ++n_asked == 2; };
   ModelDrafter drafter(model, model, options);
   std::vector<TokenId> drafts;
   drafter.Draft(expected.text, 3, drafts);

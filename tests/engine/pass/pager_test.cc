@@ -68,7 +68,7 @@ TEST(Pager, WhatFitsStaysAndTheOthersAreAskedForAndLetGo) {
   const uint64_t output = model.weights.output.tensor->bytes;  // larger than a layer
   ASSERT_GT(output, layer);
   Log log(model);
-  Pager pager(model, 3 * output + 2 * layer, log.Listener());  // two layers beside three blocks
+  Pager pager(model, 3 * output + 2 * layer, log.Listener());  // two layers and three outputs
   for (int pass = 0; pass < 2; ++pass) {
     for (size_t i = 0; i < 6; ++i) pager.EndLayer(i);
   }
@@ -100,17 +100,17 @@ TEST(Pager, TheChosenExpertsAreAskedForOnce) {
 TEST(Pager, ExpertsThatWereNotUsedForTheLongestTimeAreLetGo) {
   const Model model = Model::Load(test::DataPath("families/qwen3moe.gguf").string());
   const std::vector<LayerWeights>& layers = model.weights.layers;
-  uint64_t expert = 0, others = 0, largest = 0;  // bytes: of an expert, of blocks without them
+  uint64_t expert = 0, others = 0, largest = 0;  // bytes: of an expert, of layers without them
   for (size_t i = 0; i < layers.size(); ++i) {
-    uint64_t block = 0;
+    uint64_t layer = 0;
     for (const gguf::TensorView& t : model.file.tensors()) {
       if (!t.name.starts_with("blk." + std::to_string(i) + ".")) continue;
       const bool is_expert = t.name.find("_exps.") != std::string_view::npos;
       if (is_expert && i == 0) expert += t.bytes / layers[0].ffn_up_exps.n_experts;
-      if (!is_expert) block += t.bytes;
+      if (!is_expert) layer += t.bytes;
     }
-    others += block;
-    largest = std::max(largest, block);
+    others += layer;
+    largest = std::max(largest, layer);
   }
   const uint64_t output = model.weights.output.tensor->bytes;
   const uint64_t room = others + output + 3 * std::max(largest, output) + 3 * expert;

@@ -128,8 +128,8 @@ TEST(TransformedCache, HoldsKeysTimesTheHadamardMatrix) {
         for (size_t j = k / 32 * 32; j < std::min(rows, k / 32 * 32 + 32); ++j) {
           largest = std::max(largest, std::abs(rotated[j]));
         }
-        const float most = type == kernels::KvType::kQ8_0 ? 0.6f / 127 : 0.2f;
-        EXPECT_NEAR(seen.keys[i + k], rotated[k], most * largest) << i + k;
+        const float max_error = type == kernels::KvType::kQ8_0 ? 0.6f / 127 : 0.2f;
+        EXPECT_NEAR(seen.keys[i + k], rotated[k], max_error * largest) << i + k;
       }
     }
   }

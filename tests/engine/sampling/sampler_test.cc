@@ -264,25 +264,25 @@ TEST(Sampler, TheLikeliestIsThatOfAPlainSearch) {
       if (random() % 4 == 0) word = ~uint64_t{0};
     }
     TokenId best = -1;
-    float most = 0;
+    float max_logit = 0;
     size_t n_allowed = 0;
-    bool has_broken = false;
+    bool has_bad_logits = false;
     for (size_t id = 0; id < n; ++id) {
       if (!allowed.empty() && (allowed[id / 64] >> id % 64 & 1) == 0) continue;
       ++n_allowed;
       float logit = logits[id];
-      has_broken |= !std::isfinite(logit);
+      has_bad_logits |= !std::isfinite(logit);
       for (const auto& [biased, bias] : options.logit_bias) {
         if (biased == static_cast<TokenId>(id)) logit += bias;
       }
-      if (!std::isfinite(logit) || (best >= 0 && logit <= most)) continue;
+      if (!std::isfinite(logit) || (best >= 0 && logit <= max_logit)) continue;
       best = static_cast<TokenId>(id);
-      most = logit;
+      max_logit = logit;
     }
     if (best < 0 || n_allowed < 2) continue;
     Sampler sampler(options);
     EXPECT_EQ(sampler.Sample(logits, allowed), best) << round;
-    EXPECT_EQ(sampler.has_met_broken(), has_broken) << round;
+    EXPECT_EQ(sampler.has_met_bad_logits(), has_bad_logits) << round;
     options.presence_penalty = 1e-9f;
     EXPECT_EQ(Sampler(options).Sample(logits, allowed), best) << round;
   }
@@ -309,14 +309,14 @@ TEST(Sampler, RemembersLogitsThatAreNoNumbers) {
   for (const float broken : {kNotANumber, kInf, -kInf}) {
     Sampler sampler(Uncut(1, 0));
     EXPECT_EQ(sampler.Sample(std::vector<float>{1, 5, 4}), 1);
-    EXPECT_FALSE(sampler.has_met_broken());
+    EXPECT_FALSE(sampler.has_met_bad_logits());
     EXPECT_EQ(sampler.Sample(std::vector<float>{1, broken, 4}), 2);
-    EXPECT_TRUE(sampler.has_met_broken());
+    EXPECT_TRUE(sampler.has_met_bad_logits());
     const std::vector<uint64_t> only = {0b010};
     for (const float temperature : {0.0f, 1.0f}) {
       Sampler forced({.temperature = temperature});
       EXPECT_EQ(forced.Sample(std::vector<float>{1, broken, 4}, only), 1);
-      EXPECT_TRUE(forced.has_met_broken());
+      EXPECT_TRUE(forced.has_met_bad_logits());
     }
   }
 }

@@ -113,7 +113,7 @@ TEST_F(GenerateTest, Interruption) {
   GenerateOptions options;
   int asked = 0;  // since the prompt was read
   options.prompt_read = [&] { asked = 0; };
-  options.interrupted = [&] { return ++asked > 3 && !streamed_.empty(); };
+  options.should_stop = [&] { return ++asked > 3 && !streamed_.empty(); };
   const GenerateResult result = Run(64, options);
   EXPECT_EQ(result.stop_reason, StopReason::kInterrupted);
   EXPECT_EQ(result.tokens.size(), 3u);

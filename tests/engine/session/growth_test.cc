@@ -19,11 +19,12 @@ namespace {
 
 using tokenizer::TokenId;
 
-constexpr size_t kStart = 24, kMost = 320;
+constexpr size_t kStart = 24, kMaxCapacity = 320;
 
 SessionOptions Options(bool grows, kernels::KvTypes type = kernels::KvType::kF16) {
-  SessionOptions options = {.context = grows ? kStart : kMost, .n_threads = 1, .kv_type = type};
-  options.max_context = kMost;
+  SessionOptions options = {
+      .context = grows ? kStart : kMaxCapacity, .n_threads = 1, .kv_type = type};
+  options.max_context = kMaxCapacity;
   options.batch = 64;
   options.sampling.seed = 5;
   options.sampling.temperature = 1;
@@ -66,7 +67,7 @@ TEST_P(GrowthInFamilies, ChangesNoBit) {
     Session fixed(model, Options(false, type)), growing(model, Options(true, type));
     EXPECT_EQ(growing.state().capacity(), kStart);
     EXPECT_EQ(LogitsOfParts(growing), LogitsOfParts(fixed));
-    EXPECT_EQ(growing.capacity(), kMost);
+    EXPECT_EQ(growing.capacity(), kMaxCapacity);
     EXPECT_GT(growing.state().capacity(), 200u);
     EXPECT_TRUE(std::ranges::equal(growing.tokens(), fixed.tokens()));
   }

@@ -615,16 +615,16 @@ TEST(ReadCachedKey, OfEveryTypeAndSlot) {
       std::vector<float> found(kLength);
       ReadCachedKey(cache, i % kHeads, kFirst + i / kHeads, found.data());
       for (size_t j = 0; j < kLength; ++j) {
-        float most = 0;  // in the block of 32
+        float largest = 0;  // in the block of 32
         for (size_t n = j / 32 * 32; n < std::min(kLength, j / 32 * 32 + 32); ++n) {
-          most = std::max(most, std::abs(key[n]));
+          largest = std::max(largest, std::abs(key[n]));
         }
         // Half a step of f16, of a number and, with int8, of the scale of 127 steps.
         // With 4 bits the largest number is at least 6.5 steps, and may be cut off by 1.5 of 9.5.
         const float tolerance = type.k == KvType::kF32    ? 0
                                 : type.k == KvType::kF16  ? std::abs(key[j]) / 2048 + 6e-8f
-                                : type.k == KvType::kQ8_0 ? most / 254 + most / 2048
-                                                          : most * 0.2f;
+                                : type.k == KvType::kQ8_0 ? largest / 254 + largest / 2048
+                                                          : largest * 0.2f;
         EXPECT_NEAR(found[j], key[j], tolerance);
       }
     }

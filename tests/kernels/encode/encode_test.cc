@@ -168,8 +168,8 @@ TEST(Encode, RefusesWhatTheTypeCannotHold) {
       EXPECT_FALSE(takes(wrong)) << gguf::Info(dtype).name << " " << wrong;
     }
     EXPECT_EQ(takes(65505.0f), dtype == DType::kBF16) << gguf::Info(dtype).name;
-    const float most = dtype == DType::kBF16 ? 0x1.FEp127f : 65504.0f;
-    for (const float large : {most, -most}) {
+    const float largest = dtype == DType::kBF16 ? 0x1.FEp127f : 65504.0f;
+    for (const float large : {largest, -largest}) {
       ASSERT_TRUE(takes(large)) << gguf::Info(dtype).name;
       for (const float v : Decoded(dtype, row, kBlock)) ASSERT_TRUE(std::isfinite(v));
     }

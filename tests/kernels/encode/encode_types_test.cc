@@ -347,14 +347,14 @@ TEST(EncodeGrid, EnvelopesHaveTheBestPoints) {
                   envelopes.data());
     for (size_t part = 0; part < kParts; ++part) {
       for (float scale = 0.08f; scale <= 0.25f; scale *= 1.05f) {
-        double most = -std::numeric_limits<double>::infinity(), size = 0;
+        double max_gain = -std::numeric_limits<double>::infinity(), size = 0;
         for (size_t p = 0; p < n; ++p) {
           double gain = 0;
           for (size_t i = 0; i < kDims; ++i) {
             const double v = values[i * n + p], at = x[part * kDims + i];
             gain += w[part * kDims + i] * scale * v * (2 * at - scale * v);
           }
-          most = std::max(most, gain);
+          max_gain = std::max(max_gain, gain);
         }
         for (size_t i = 0; i < kDims; ++i) {
           size += double{w[part * kDims + i]} * x[part * kDims + i] * x[part * kDims + i];
@@ -362,7 +362,7 @@ TEST(EncodeGrid, EnvelopesHaveTheBestPoints) {
         const Envelope::Choice& choice = envelopes[part].Best(scale);
         // An omitted point may be better by 1e-5 of a sum; sums are of squares up to 15 x 0.25 = 4
         // times as large as weights of 1.
-        ASSERT_GE(choice.sums.Gain(scale), most - 1e-4 * (size + std::fabs(most)))
+        ASSERT_GE(choice.sums.Gain(scale), max_gain - 1e-4 * (size + std::fabs(max_gain)))
             << part << " " << scale;
       }
     }

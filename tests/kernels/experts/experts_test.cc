@@ -88,7 +88,7 @@ Seen SeenAs(BatchForm form, std::vector<float> input) {
     std::vector<int8_t> q(n);
     std::vector<float> scales(n / 32);
     std::vector<int16_t> sums(n / 16);
-    QuantizeActivations(seen.x.data(), n, q.data(), scales.data(), sums.data());
+    RoundActivations(seen.x.data(), n, q.data(), scales.data(), sums.data());
     for (size_t i = 0; i < n; ++i) {
       seen.x[i] = scales[i / 32] * static_cast<float>(q[i]);
       seen.step = std::max(seen.step, double{scales[i / 32]});
@@ -188,9 +188,9 @@ std::vector<Expected> Expert(const Layer& layer, size_t e, const std::vector<flo
     // The slope of activations without squares is below 1.2, and their value at most the gate
     // and ln 2, or 1.
     const double slope = 1.2 * (std::abs(u.value) + 1),
-                 most = std::max(std::abs(g.value) + 0.7, 1.0);
+                 max_gate = std::max(std::abs(g.value) + 0.7, 1.0);
     const double of_square = (2 * std::abs(g.value) + g.tolerance) * g.tolerance;
-    double error = slope * g.tolerance + most * u.tolerance;
+    double error = slope * g.tolerance + max_gate * u.tolerance;
     if (layer.activation == Activation::kReluSquared) error = of_square;
     if (layer.activation == Activation::kGatedReluSquared) {
       error = of_square * (std::abs(u.value) + u.tolerance) + g.value * g.value * u.tolerance;

@@ -20,7 +20,7 @@ using gguf::DType;
 // Sums of 512 products in floats: each addition is off by at most eps / 2 of the sum so far, so the
 // square of the error is far below (512 * eps / 2)^2 = 1e-9 of the sum's; at random, as here, it is
 // about 512 * (eps / 2)^2 = 2e-12. Rounding activations to int8 costs 2e-5.
-constexpr double kMostError = 4e-12;
+constexpr double kMaxError = 4e-12;
 
 class ExactOf : public testing::TestWithParam<DType> {};
 
@@ -49,7 +49,7 @@ TEST_P(ExactOf, RoundsNoActivations) {
           power += expected * expected;
         }
       }
-      EXPECT_LE(error / power, kMostError) << n_tokens << " tokens";
+      EXPECT_LE(error / power, kMaxError) << n_tokens << " tokens";
     }
   });
 }

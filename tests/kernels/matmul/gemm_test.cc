@@ -84,7 +84,7 @@ Activations InputOf(const std::vector<float>& input, size_t cols) {
   ThreadPool pool(1);
   Activations x(input.size() / cols, cols);
   x.Set(input.data(), input.size() / cols, cols);
-  if (cols % 32 == 0) x.QuantizeOnce(pool, DType::kQ8_0);
+  if (cols % 32 == 0) x.RoundOnce(pool, DType::kQ8_0);
   return x;
 }
 

@@ -100,7 +100,7 @@ TEST_P(MatMulOf, SurvivesExtremeCodes) {
     const std::vector<float> input(kCols, sign * 3.0f);  // q is 127 or -127 everywhere
     Activations x(1, kCols);
     x.Set(input.data(), 1, kCols);
-    x.QuantizeOnce(pool, DType::kQ8_0);
+    x.RoundOnce(pool, DType::kQ8_0);
     for (size_t r = 0; r < 4; ++r) {
       // A zero point is subtracted after rounding: the error depends on the largest weight that the
       // scales allow, not on the remaining sum.
@@ -346,8 +346,8 @@ TEST(MatMul, TakesLongRowsWithManyTokens) {
   for (const DType dtype : {DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kQ6_K}) {
     const RandomMatrix weights(dtype, kRows, kCols, 1);
     ForEachTarget([&] {
-      const size_t most = MaxRowTokens(dtype);
-      EXPECT_GE(kMaxRowTokens, most);
+      const size_t max_tokens = MaxRowTokens(dtype);
+      EXPECT_GE(kMaxRowTokens, max_tokens);
       ThreadPool pool(1);
       for (const bool uses_residual : {false, true}) {
         Matrix matrix = weights.view();
@@ -360,8 +360,8 @@ TEST(MatMul, TakesLongRowsWithManyTokens) {
           MatMul(pool, {&product, 1}, x);
           return out;
         };
-        const std::vector<float> all = multiply(0, most);
-        for (size_t t = 0; t < most; ++t) {
+        const std::vector<float> all = multiply(0, max_tokens);
+        for (size_t t = 0; t < max_tokens; ++t) {
           const std::vector<float> alone = multiply(t, 1);
           ASSERT_TRUE(std::equal(alone.begin(), alone.end(), all.begin() + t * kRows)) << t;
         }
@@ -474,7 +474,7 @@ TEST(Activations, RoundToInt8TheSameOnEveryTarget) {
       ThreadPool pool(threads);
       Activations x(kTokens, 2048);
       x.Set(input.data(), kTokens, kCols);
-      pool.Run([&] { x.QuantizeOnce(pool, DType::kQ8_0); });
+      pool.Run([&] { x.RoundOnce(pool, DType::kQ8_0); });
       for (size_t t = 0; t < kTokens; ++t) {
         const ActivationRow row = x.input(t);
         for (size_t block = 0; block < 512 / 32; ++block) {  // up to the padding
@@ -510,7 +510,7 @@ TEST(Activations, KeepIntegersTimesAScaleExactly) {
   ThreadPool pool(1);
   Activations x(1, kCols);
   x.Set(input.data(), 1, kCols);
-  x.QuantizeOnce(pool, DType::kQ8_0);
+  x.RoundOnce(pool, DType::kQ8_0);
   for (size_t i = 0; i < kCols; ++i) EXPECT_EQ(x.input(0).q[i], input[i] * 4);
 }
 

@@ -131,7 +131,7 @@ TEST_P(DotReferenceOf, IsTheSumOfWeightsTimesActivations) {
   ThreadPool pool(1);
   Activations x(1, kCols);
   x.Set(input.data(), 1, kCols);
-  x.QuantizeOnce(pool, GetParam());
+  x.RoundOnce(pool, GetParam());
   for (size_t r = 0; r < kRows; ++r) {
     std::vector<float> row(kCols);
     DequantizeRow(GetParam(), weights.view().row(r), kCols, row.data());
@@ -164,7 +164,7 @@ double DotOf(DType dtype, const Block& block, std::vector<std::pair<size_t, floa
   ThreadPool pool(1);
   Activations x(1, input.size());
   x.Set(input.data(), 1, input.size());
-  x.QuantizeOnce(pool, dtype);
+  x.RoundOnce(pool, dtype);
   return DotReference(dtype, reinterpret_cast<const std::byte*>(&block), x.input(0), input.size());
 }
 

@@ -63,7 +63,7 @@ double Loss(const std::vector<float>& out, const std::vector<double>& exact) {
   return lost / power;
 }
 
-TEST(QuantizeWithResidual, BothHaveSixteenBits) {
+TEST(RoundWithResidual, BothHaveSixteenBits) {
   const std::vector<float> x = Inputs(1);
   ForEachTarget([&] {
     std::vector<int8_t> q[3] = {std::vector<int8_t>(kCols), std::vector<int8_t>(kCols),
@@ -72,9 +72,9 @@ TEST(QuantizeWithResidual, BothHaveSixteenBits) {
     std::vector<int16_t> sums[3];
     for (auto& s : scales) s.resize(kCols / 32);
     for (auto& s : sums) s.resize(kCols / 16);
-    QuantizeActivations(x.data(), kCols, q[0].data(), scales[0].data(), sums[0].data());
-    QuantizeWithResidual(x.data(), kCols, {q[1].data(), scales[1].data(), sums[1].data()},
-                         {q[2].data(), scales[2].data(), sums[2].data()});
+    RoundActivations(x.data(), kCols, q[0].data(), scales[0].data(), sums[0].data());
+    RoundWithResidual(x.data(), kCols, {q[1].data(), scales[1].data(), sums[1].data()},
+                      {q[2].data(), scales[2].data(), sums[2].data()});
     EXPECT_EQ(q[1], q[0]);
     EXPECT_EQ(scales[1], scales[0]);
     EXPECT_EQ(sums[1], sums[0]);

@@ -109,8 +109,8 @@ TEST(ApplyXielu, IsTheDefinition) {
       out.push_back(kSentinel);
       ApplyXielu(xielu, out.data(), n);
       for (size_t i = 0; i < n; ++i) {
-        const double most = (x[i] * x[i] + std::abs(x[i])) * 8 * kEps;
-        ASSERT_NEAR(out[i], XieluReference(xielu, x[i]), most) << x[i];
+        const double max_error = (x[i] * x[i] + std::abs(x[i])) * 8 * kEps;
+        ASSERT_NEAR(out[i], XieluReference(xielu, x[i]), max_error) << x[i];
       }
       ASSERT_EQ(out[n], kSentinel);
     }
@@ -265,14 +265,14 @@ TEST(Add, Adds) {
 }
 
 // Numbers, zeros, numbers that are too small, and values that are no numbers.
-TEST(QuantizeActivations, RoundsByTheLargestOfEach32) {
+TEST(RoundActivations, RoundsByTheLargestOfEach32) {
   ForEachTarget([] {
     std::vector<float> x = NormalFloats(160, 1), scales(5);
     for (size_t i = 32; i < 96; ++i) x[i] *= i < 64 ? 0 : 1e-37f;
     x[100] = NAN, x[140] = INFINITY;
     std::vector<int8_t> q(160);
     std::vector<int16_t> sums(10);
-    QuantizeActivations(x.data(), 160, q.data(), scales.data(), sums.data());
+    RoundActivations(x.data(), 160, q.data(), scales.data(), sums.data());
     for (size_t i = 0; i < 96; ++i) {
       float max = 0;
       for (size_t k = 0; k < 32; ++k) max = std::max(max, std::abs(x[i / 32 * 32 + k]));

@@ -67,7 +67,7 @@ class DefaultThreadsTest : public testing::Test {
   }
   std::string Counts(const std::set<int>& allowed) {
     const ThreadCounts counts = ThreadsFor(dir_.Path(""), allowed);
-    return std::to_string(counts.generating) + " " + std::to_string(counts.reading);
+    return std::to_string(counts.generating) + " " + std::to_string(counts.prompt);
   }
   int Cores() { return CoresOfControlGroups(dir_.Path("")); }
 
@@ -80,7 +80,7 @@ TEST_F(DefaultThreadsTest, NoGroupsAndNoLimits) {
   Write("sys/fs/cgroup/cpu.max", "max 100000\n");
   EXPECT_GT(Cores(), 1000);
   EXPECT_GE(DefaultThreads().generating, 1);
-  EXPECT_GE(DefaultThreads().reading, DefaultThreads().generating);
+  EXPECT_GE(DefaultThreads().prompt, DefaultThreads().generating);
 }
 
 // The quota of the group itself or of an enclosing group counts, not only the top group's.
@@ -109,7 +109,7 @@ TEST_F(DefaultThreadsTest, WhereAContainerDoesNotSeeItsPath) {
   EXPECT_EQ(Cores(), 2);
 }
 
-// Real machines, from published listings of their cores: threads for generating, for reading.
+// Real machines, from published listings of their cores: threads for generating, for prompts.
 struct Machine {
   const char *name, *cores, *expected;
 };
@@ -148,7 +148,7 @@ TEST_F(DefaultThreadsTest, PartOfAMachine) {
 TEST(DefaultThreadsMacTest, PerformanceLevels) {
   const auto counts = [](std::map<std::string, int> values) {
     const ThreadCounts n = ThreadsFor([&](const std::string& name) { return values[name]; });
-    return std::to_string(n.generating) + " " + std::to_string(n.reading);
+    return std::to_string(n.generating) + " " + std::to_string(n.prompt);
   };
   const auto levels = [&](int fast, int slow) {
     return counts({{"hw.nperflevels", 2},

@@ -35,7 +35,7 @@ void ExpectProducts(const Matrix& w, const std::vector<float>& input) {
   ThreadPool pool(1);
   Activations x(1, w.cols);
   x.Set(input.data(), 1, w.cols);
-  x.QuantizeOnce(pool, w.dtype);
+  x.RoundOnce(pool, w.dtype);
   std::vector<Expected> expected;
   for (size_t r = 0; r < w.rows; ++r) expected.push_back(ExpectProduct(w, r, x.input(0), 16));
   ForEachTarget([&] {

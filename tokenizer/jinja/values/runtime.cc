@@ -6,10 +6,10 @@ namespace tokenizer::jinja {
 
 thread_local Runtime* Runtime::current_ = nullptr;
 
-Runtime::Runtime(const Limits& limits, std::function<bool()> interrupted)
+Runtime::Runtime(const Limits& limits, std::function<bool()> should_stop)
     : outer_(std::exchange(current_, this)),
       limits_(limits),
-      interrupted_(std::move(interrupted)) {}
+      should_stop_(std::move(should_stop)) {}
 
 Runtime::~Runtime() {
   for (const auto& list : lists_) list->items.clear();
@@ -24,7 +24,7 @@ void Runtime::Work(size_t bytes) {
   }
   constexpr size_t kTick = kStep << 14;  // between two calls
   const size_t before = std::exchange(work_, work_ + bytes);
-  if (interrupted_ && before / kTick != work_ / kTick && interrupted_()) throw Interrupted();
+  if (should_stop_ && before / kTick != work_ / kTick && should_stop_()) throw Interrupted();
 }
 
 void ChargeBytes(size_t n) {

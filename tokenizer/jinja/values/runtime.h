@@ -28,9 +28,9 @@ struct Limits {
 
 class Runtime {
  public:
-  // Charges this thread's allocations from now on. interrupted: called regularly; true ends the
+  // Charges this thread's allocations from now on. should_stop: called regularly; true ends the
   // rendering with tokenizer::Interrupted.
-  explicit Runtime(const Limits& limits, std::function<bool()> interrupted = nullptr);
+  explicit Runtime(const Limits& limits, std::function<bool()> should_stop = nullptr);
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
@@ -73,7 +73,7 @@ class Runtime {
   static thread_local Runtime* current_;
   Runtime* const outer_;
   Limits limits_;
-  std::function<bool()> interrupted_;
+  std::function<bool()> should_stop_;
   size_t work_ = 0, bytes_ = 0;
   int depth_ = 0;
   Vector<std::shared_ptr<List>> lists_;

@@ -1,4 +1,4 @@
-// The families of tokenizers, chosen by tokenizer.ggml.model, each in its own file.
+// The kinds of tokenizers, chosen by tokenizer.ggml.model, each in its own file.
 #pragma once
 
 #include <cstddef>
