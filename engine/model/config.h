@@ -60,10 +60,10 @@ enum class Mixer {
   kLightning,        // kMamba2's matrix, but it fades at a fixed rate (Qin et al. 2024)
 };
 
-// The state of the last five mixers: the last inputs of a convolution and, except in kShortConv, a
-// matrix [key_length][value_length] for each value head. A token writes it with its key and reads
-// it with its query. Mamba-2's paper calls key heads groups, keys B, queries C and key_length
-// state_size. Mamba has a value head for each channel, with values of length 1.
+// The state of kShortConv and the mixers after it: the last inputs of a convolution and, except in
+// kShortConv, a matrix [key_length][value_length] for each value head. A token writes it with its
+// key and reads it with its query. Mamba-2's paper calls key heads groups, keys B, queries C and
+// key_length state_size. Mamba has a value head for each channel, with values of length 1.
 struct RecurrentPlan {
   size_t n_taps = 0;    // tokens that the convolution covers, including the current one
   size_t channels = 0;  // a token's numbers that it covers: queries, keys and values

@@ -104,7 +104,8 @@ class Session {
   // Picks the next token from these logits.
   tokenizer::TokenId Sample(std::span<const float> logits, std::span<const uint64_t> allowed);
   // Adds one token and computes the logits after it, unless the token was an accepted draft and
-  // they exist. Then drafts further tokens, as SessionOptions::draft says. Throws as Prefill().
+  // they exist. The same pass also reads drafts of the tokens after it, as SessionOptions::draft
+  // says. Throws as Prefill().
   void Decode(tokenizer::TokenId id) { Decode({&id, 1}); }
   // Adds several known tokens and computes only the logits after the last. If few tokens may be
   // sampled, their logits have the bits of LogitsOfAllowed(), and other logits are not computed
