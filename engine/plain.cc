@@ -302,7 +302,7 @@ PlainModel::PlainModel(const Model& model, PlainObserver observer)
         gguf::PrintablePath(model.file.path()),
         ": the plain pass (engine/plain.cc) runs Llama, Qwen2 and Qwen3 without experts; this "
         "model ",
-        unsupported);
+        unsupported, "; pronk trace runs it without --plain");
   }
   for (const LayerPlan& plan : model.config.layers) {
     keys_.emplace_back(0, plan.n_kv_heads * plan.key_length);
