@@ -287,7 +287,7 @@ bool IsYesOrNo(const std::string& text) {
 }  // namespace
 
 std::string Guess(std::string_view typed, const std::vector<std::string>& words) {
-  constexpr size_t kLongest = 40;  // letters; longer words are no typos, and comparing takes time
+  constexpr size_t kLongest = 40;  // letters; longer words are not typos, and comparing takes time
   const std::string* best = nullptr;
   size_t least = std::clamp<size_t>(typed.size() / 3, 2, 3) + 1;
   for (const std::string& word : words) {
