@@ -1,6 +1,6 @@
 // From a token to the next one, for the models that most people run: Llama (Touvron et al. 2023),
 // Mistral, SmolLM2, Qwen2 and Qwen3 without experts, from a file of any type. It computes one
-// number at a time, in double, without SIMD and threads. The files of READING.md's weekend compute
+// number at a time, in double, without SIMD or threads. The files of READING.md's weekend compute
 // the same logits faster, and for other families.
 //
 // Shapes are [tokens][width], or [tokens][heads][head_dim] where a vector is cut into heads. Sizes

@@ -230,7 +230,7 @@ constexpr Synonyms kForeign[] = {
     {"pronk has no such sampler: --min-p cuts off the tail", "--tfs"},
     {"penalties hold for line ends as well; --logit-bias ID+BIAS favours a token",
      "--no-penalize-nl"},
-    {"pronk runs no second prompt beside the first",
+    {"pronk runs only one prompt",
      "--cfg-negative-prompt "
      "--cfg-negative-prompt-file --cfg-scale"},
     {"--logit-bias ID-inf forbids a token, and --grammar says what may be written",

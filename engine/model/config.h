@@ -219,7 +219,7 @@ struct Config : Traits {
   size_t n_experts_used = 0;               // experts per token, in a layer that has experts
   size_t expert_width = 0;        // length of experts' inputs and outputs; 0: embedding_length
   size_t n_residual_streams = 0;  // parallel streams (AltUp, pass/residual.h); 0: one
-  size_t laurel_length = 0;       // rank of the matrix beside each mixer (LAuReL); 0: none
+  size_t laurel_length = 0;       // rank of the path parallel to each mixer (LAuReL); 0: none
   size_t per_layer_length = 0;    // numbers that a token has for each layer; 0: none
 
   float embedding_scale = 1;         // multiplies a token's row of token_embd

@@ -234,12 +234,12 @@ std::vector<std::string> ReadSampling(const gguf::Metadata& metadata, Sampling& 
     if (setting.key.empty()) continue;
     const std::string& key = known.emplace_back(prefix + std::string(setting.key));
     if (!metadata.Has(key)) continue;
-    if (!setting.is_number()) {  // the steps; llama.cpp, too, passes over names it does not know
+    if (!setting.is_number()) {  // the steps; llama.cpp, too, ignores names that it does not know
       std::vector<std::string> unknown;
       std::vector<SamplerStep> steps = StepsIn(std::string(metadata.GetString(key)), unknown);
       if (!unknown.empty())
         notes.push_back(key + ": '" + unknown[0].substr(0, 40) + "' is none of " +
-                        SamplerStepNames() + ": passed over");
+                        SamplerStepNames() + ", and is ignored");
       if (steps.empty() || sampling.steps.is_set()) continue;
       sampling.steps = std::move(steps);
       sampling.steps.origin = Origin::kFile;
