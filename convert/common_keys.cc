@@ -1,4 +1,4 @@
-// Turns config.json into the keys that all families share, above all rope's; see source.h.
+// Turns config.json into the keys that all families share, especially those of RoPE; see source.h.
 #include <algorithm>
 #include <cmath>
 #include <numbers>

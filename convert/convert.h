@@ -30,8 +30,8 @@ struct Report {
 };
 
 // Converts the model in `folder` to the file `out`, which appears when complete (gguf::OutputFile)
-// and must be no input. Everything but the weights' values is checked first, including that this
-// program would run the file. Keeps a few MB of weights in memory. Throws gguf::Error.
+// and must not be an input. Everything but the weights' values is checked first, including that
+// this program would run the file. Keeps a few MB of weights in memory. Throws gguf::Error.
 Report Convert(const std::string& folder, const std::string& out, const Options& options);
 
 }  // namespace convert

@@ -125,7 +125,7 @@ void ReadAllF8(const Fields& quantization, HfFolder& folder) {
 bool ReadQuantization(std::string_view architecture, HfFolder& folder) {
   const Fields quantization = TextConfig(folder.config()).Object("quantization_config");
   if (!quantization.is_there()) return architecture == "bitnet";
-  const std::string method = quantization.TextOr("quant_method", "nobody says how");
+  const std::string method = quantization.TextOr("quant_method", "config.json does not say how");
   if (method == "mxfp4" && architecture == "gpt-oss") return false;
   if (method == "bitnet") return ReadAllTernary(quantization, folder);
   if (method != "fp8") {

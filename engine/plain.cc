@@ -1,6 +1,6 @@
 // From a token to the next one, for the models that most people run: Llama (Touvron et al. 2023),
 // Mistral, SmolLM2, Qwen2 and Qwen3 without experts, from a file of any type. It computes one
-// number at a time, in double, without SIMD and threads. The files of READING.md's weekend compute
+// number at a time, in double, without SIMD or threads. The files of READING.md's weekend compute
 // the same logits faster, and for other families.
 //
 // Shapes are [tokens][width], or [tokens][heads][head_dim] where a vector is cut into heads. Sizes
@@ -302,7 +302,7 @@ PlainModel::PlainModel(const Model& model, PlainObserver observer)
         gguf::PrintablePath(model.file.path()),
         ": the plain pass (engine/plain.cc) runs Llama, Qwen2 and Qwen3 without experts; this "
         "model ",
-        unsupported);
+        unsupported, "; pronk trace runs it without --plain");
   }
   for (const LayerPlan& plan : model.config.layers) {
     keys_.emplace_back(0, plan.n_kv_heads * plan.key_length);

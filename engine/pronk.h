@@ -39,7 +39,7 @@ std::string Version();
 enum class ErrorKind {
   kWrongUse,     // an argument or an order of calls that makes no sense
   kNotFound,     // there is no such file
-  kNotAModel,    // the file is no GGUF file
+  kNotAModel,    // the file is not a GGUF file
   kRefused,      // the file is damaged, of an unknown kind, or does not belong to the model
   kContextFull,  // the text does not fit into the context
   kNoMemory,

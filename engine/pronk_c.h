@@ -33,7 +33,7 @@ typedef enum pronk_status {
   // Failures, as in pronk::ErrorKind. pronk_error() describes them.
   PRONK_WRONG_USE,     // an argument or an order of calls that makes no sense
   PRONK_NOT_FOUND,     // there is no such file
-  PRONK_NOT_A_MODEL,   // the file is no GGUF file
+  PRONK_NOT_A_MODEL,   // the file is not a GGUF file
   PRONK_REFUSED,       // the file is damaged, of an unknown kind, or not the model's
   PRONK_CONTEXT_FULL,  // the text does not fit into the context
   PRONK_NO_MEMORY,

@@ -157,7 +157,7 @@ void OutputFile::TakeName(const std::function<int()>& create) {
 void OutputFile::OpenAsItStands(int open_fd, std::span<const FileId> inputs) {
   fd_ = open_fd >= 0 ? fcntl(open_fd, F_DUPFD_CLOEXEC, 0)
                      : open(target_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd_ < 0 && errno == ENXIO) Refuse(path_, "is a pipe (FIFO) that nobody reads");
+  if (fd_ < 0 && errno == ENXIO) Refuse(path_, "is a pipe (FIFO) without a reader");
   struct stat status;
   if (fd_ < 0 || fstat(fd_, &status) != 0) Fail(path_);
   if (open_fd < 0) fcntl(fd_, F_SETFL, O_WRONLY);  // writing waits

@@ -259,7 +259,7 @@ class Parser : private Scanner {
     if (!hex) Fail(begin, "an escape of fewer than ", n_digits, " digits");
     const CodePoint c = *hex;
     if (c > kMaxCodePoint || (c >= 0xD800 && c <= 0xDFFF)) {
-      Fail(begin, "an escape for what is no character");
+      Fail(begin, "an escape that is not a character");
     }
     return c;
   }

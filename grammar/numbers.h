@@ -16,7 +16,7 @@ struct Decimal {
   bool negative = false;
   std::string whole = "0", fraction = "";
 
-  // Reads a number of JSON; empty if it has more than some hundred digits.
+  // Reads a number of JSON; empty if it has more than several hundred digits.
   static std::optional<Decimal> Parse(std::string_view text);
   bool IsWhole() const { return fraction.empty(); }
   bool IsZero() const { return fraction.empty() && whole == "0"; }

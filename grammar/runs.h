@@ -24,9 +24,15 @@
 
 namespace grammar {
 
-// Kinds of characters, a bit for each: each small letter, capitals A to F, the other capitals, ...,
-// and last, characters beyond ASCII (kBeyond), and white space beyond ASCII and bytes that are not
-// part of a complete plain character (kOdd).
+// Kinds of characters, a bit for each:
+//
+//   0 ... 25    each small letter
+//   26, 27      capitals A to F, the other capitals
+//   28 ... 30   digits, the underscore, the space
+//   31 ... 52   the other plain characters, some together (runs.cc)
+//   61          quotes, backslashes and controls
+//   62          characters beyond ASCII
+//   63          white space beyond ASCII, and bytes that are not part of a complete plain character
 using Kinds = uint64_t;
 inline constexpr Kinds kWordKinds = (Kinds{1} << 30) - 1, kSpaceKind = Kinds{1} << 30,
                        kQuotedKinds = Kinds{1} << 61, kBeyond = Kinds{1} << 62,

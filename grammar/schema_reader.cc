@@ -344,7 +344,7 @@ class Schemas::Reader {
       for (const auto& [known, type] : kTypeNames) {
         if (known == name) return type;
       }
-      FailAt(at, gguf::Quoted(name), " is no type of JSON");
+      FailAt(at, gguf::Quoted(name), " is not a JSON type");
     };
     if (!value.IsArray()) return one(value);
     uint8_t types = 0;

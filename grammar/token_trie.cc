@@ -24,7 +24,7 @@ NamedTokens::NamedTokens(const Grammar& grammar, const tokenizer::Tokenizer& tok
     } else {
       found = tokenizer.Encode(name, {.add_special = false, .parse_special = true});
     }
-    if (found.size() != 1) throw Error(name, " is no token of this model");
+    if (found.size() != 1) throw Error(name, " is not a token of this model");
     if (is_wanted && vocab.IsEog(found[0])) {
       throw Error(name, " ends a generation: it is written where the grammar ends");
     }

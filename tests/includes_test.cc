@@ -1,4 +1,4 @@
-// Checks the order of the house: which folder may include what, how headers guard themselves,
+// Checks the structure of the tree: which folder may include what, how headers guard themselves,
 // whether comments name files that exist. Reads every source file of the tree; runs none of it.
 #include <gtest/gtest.h>
 
@@ -22,8 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Rule 9 of the house: a file tells one thing, in about 300 lines. Whether it does, a test cannot
-// say; this limit only catches what nobody can want. Rows of number tables are not counted.
+// A file has one subject, in about 300 lines (CONTRIBUTING, Style). A test cannot tell whether it
+// has; this limit catches only extremes. Rows of number tables are not counted.
 constexpr size_t kMaxLines = 800;
 
 // What a file of a folder may include of ours: whole folders ("gguf/") or single headers.
@@ -129,8 +129,8 @@ const std::vector<Rule>& Rules() {
   return rules;
 }
 
-// Headers of other people, by prefix, and who may include them. Everyone may include the standard
-// library, and tests all of these.
+// Headers of libraries, by prefix, and the folders that may include them. Every folder may include
+// the standard library; tests may include all of these.
 struct Library {
   std::vector<std::string_view> headers;
   std::vector<std::string_view> users;  // folders or single files

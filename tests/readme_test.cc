@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 using Lines = std::vector<std::string>;
 
 // Every file of the tree with one of the extensions, by its path from the root. Builds and hidden
-// folders are none of the tree's.
+// folders do not count.
 std::vector<std::string> FilesOfTree(const std::set<std::string>& extensions) {
   const fs::path root = test::SourceDir();
   std::vector<std::string> paths;
@@ -47,7 +47,7 @@ Lines ReadLines(const fs::path& path) {
   return lines;
 }
 
-// What `pattern` finds in the lines that are no code (neither indented by four spaces nor between
+// What `pattern` finds in the lines that are not code (neither indented by four spaces nor between
 // ``` fences): its groups, those that did not take part empty.
 std::vector<Lines> FindInText(const Lines& lines, const std::string& pattern) {
   std::vector<Lines> found;
@@ -130,7 +130,7 @@ TEST(Documents, ReadmesBeginWithASentence) {
   }
 }
 
-// Patches are named in LAB.md's commands, too, which are no links.
+// Patches are named in LAB.md's commands, too, which are not links.
 TEST(Documents, LabNamesItsPatches) {
   static const std::string patch(R"(tests/patches/lab/[\w.]+\.patch)");
   std::set<std::string> named;

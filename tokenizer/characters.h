@@ -41,7 +41,7 @@ std::string ToLowerCase(std::string_view text);
 size_t Leading(bool (*is)(char32_t), std::string_view text);
 size_t Trailing(bool (*is)(char32_t), std::string_view text);
 
-// Reads hexadecimal numbers and the signs between them.
+// Reads hexadecimal numbers and the delimiters between them.
 class HexReader {
  public:
   explicit HexReader(std::string_view text) : at_(text.data()), end_(at_ + text.size()) {}

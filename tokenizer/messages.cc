@@ -214,7 +214,7 @@ Value ToTemplateValue(const std::vector<Message>& messages, CallStyle style, Tex
 
 JsonView ParseArguments(const std::string& text) {
   const JsonView arguments = JsonView::Parse(text, kValueLimits);
-  if (!arguments.IsObject()) throw gguf::Error("the arguments of a call are no object");
+  if (!arguments.IsObject()) throw gguf::Error("the arguments of a call must be a JSON object");
   return arguments;
 }
 

@@ -41,7 +41,7 @@ enum class ToolPlace : uint8_t {
 
 // JSON as deep as its reader allows.
 Value ToTemplateValue(const gguf::JsonView& json);
-// A list of dictionaries. Throws gguf::Error if a call's arguments are no object.
+// A list of dictionaries. Throws gguf::Error if a call's arguments are not an object.
 Value ToTemplateValue(const std::vector<Message>& messages, CallStyle style = {},
                       TextStyle texts = {});
 // Adds these functions, a list in OpenAI's form, to the system message. A conversation without a

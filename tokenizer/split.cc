@@ -180,7 +180,7 @@ constexpr SplitRule kRules[] = {
     // digit.
     {{"tiny_aya", "cohere2moe"},
      {R"(\G(?<=\p{Nd})\p{Nd}{3}|\p{Nd}{1,3}(?=(?:\p{Nd}{3})*+\b)|\p{Nd}++(*SKIP)(*FAIL))", kGpt4o}},
-    // Markers of images, white space, digits and signs apart, then as GPT-2.
+    // Markers of images, white space, digits and punctuation apart, then as GPT-2.
     {{"chameleon"},
      {R"(<sentinel:[0-9]+>)", R"(IMGIMG[A-I]{1,4}Z)", R"([\t\n]|    |  )", R"(\p{N})",
       R"([\p{P}!-/:-@\[-`{-~])", kGpt2},

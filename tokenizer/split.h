@@ -23,7 +23,7 @@ struct SplitRule {
   bool add_bos = false;        // default if the file has no tokenizer.ggml.add_bos_token
   bool add_sep = false;        // default if the file has no tokenizer.ggml.add_sep_token
   bool composes = false;       // texts are composed first (NFC) if the file has no normalizer
-  bool drops_rest = false;     // text between matches of the last pattern is no word
+  bool drops_rest = false;     // text between matches of the last pattern is not a word
 
   // The names and patterns, without the empty rest of the arrays.
   std::span<const std::string_view> Names() const { return Filled(names); }

@@ -16,7 +16,7 @@
 namespace tokenizer {
 namespace {
 
-// sentencepiece needs some 150 bytes of memory per byte of text, so longer texts are passed in
+// sentencepiece needs about 150 bytes of memory per byte of text, so longer texts are passed in
 // parts of at least kMinPart bytes, cut where no piece can span the cut (parts of 2 KiB take two
 // thirds of the time of parts of 64 KiB). Without such a place a text is cut after kMaxPart bytes:
 // sentencepiece makes one unknown token of a run of unknown characters, in time quadratic in its

@@ -140,8 +140,8 @@ TokenId ReadId(const gguf::Metadata& metadata, std::string_view key, Vocabulary&
   const int64_t id = metadata.GetInt(key);
   if (id == -1 || id == UINT32_MAX) return -1;
   if (id >= 0 && std::cmp_less(id, vocab.size())) return static_cast<TokenId>(id);
-  vocab.notes.push_back(std::string(key) + ": " + std::to_string(id) + " is no token of the " +
-                        std::to_string(vocab.size()) + ", and is passed over");
+  vocab.notes.push_back(std::string(key) + ": " + std::to_string(id) + " is not one of the " +
+                        std::to_string(vocab.size()) + " tokens, and is ignored");
   return fallback;
 }
 
@@ -168,7 +168,7 @@ void CutSurplus(const gguf::Metadata& metadata, size_t rows, Vocabulary& vocab) 
   vocab.types.resize(rows);
   vocab.scores.resize(std::min(vocab.scores.size(), rows));
   vocab.notes.push_back(std::string(kTokensKey) + ": the last " + std::to_string(n - rows) +
-                        " have no row of the embedding, and are passed over");
+                        " have no row of the embedding, and are ignored");
 }
 
 TokenId FirstOfType(const Vocabulary& vocab, TokenType type) {

@@ -71,7 +71,8 @@ struct VocabularyDefaults {
   size_t rows = SIZE_MAX;
 };
 
-// Limits; a file beyond one is refused. The longest tokens in use are runs of some hundred spaces.
+// Limits; a file beyond one is refused. The longest tokens in use are runs of several hundred
+// spaces.
 inline constexpr size_t kMaxTokenBytes = 1 << 14;
 
 // The most bytes of all tokens: sentencepiece stores each several times. The largest vocabularies

@@ -1,5 +1,5 @@
 // WordPiece (Schuster and Nakajima 2012), as BERT uses it: a text without case and accents is cut
-// into words and signs, and each word into the longest tokens from left to right.
+// into words and punctuation, and each word into the longest tokens from left to right.
 
 #include <algorithm>
 #include <functional>

@@ -218,7 +218,7 @@ BenchCost CostOf(const BenchTest& test, kernels::KvTypes kv_type) {
 BenchLimits MeasureLimits(kernels::ThreadPool& pool, const engine::Model& model) {
   if (Interrupted()) return {};
   const std::span<const std::byte> weights = model.LargestStretch();
-  // A small model is read several times, a model of some hundred megabytes once.
+  // A small model is read several times, a model of several hundred megabytes once.
   const int repeats = static_cast<int>(kReadBytes / std::max<size_t>(weights.size(), 1)) + 1;
   const auto read = [&] { return kernels::ReadCeiling(pool, weights, repeats); };
   const auto dot = [&] { return kernels::DotCeiling(pool); };

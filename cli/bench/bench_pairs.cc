@@ -1,5 +1,5 @@
-// Measures a test beside another program: the two take turns, so that the machine's changes, which
-// are larger than the difference in question, affect both alike.
+// Measures a test in turns with another program, so that the machine's changes, which are larger
+// than the difference in question, affect both alike.
 #include <unistd.h>
 
 #include <algorithm>

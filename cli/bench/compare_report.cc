@@ -45,7 +45,7 @@ const ComparedModel* BetterOne(const CompareReport& report, const ComparedModel&
   if (!model.divergence) return nullptr;
   for (const ComparedModel& other : report.models) {
     if (!other.divergence) continue;
-    // Speeds within 3% of each other are no reason to choose.
+    // Speeds within 3% of each other are not a reason to choose.
     constexpr double kSame = 0.97;
     const auto is_slower = [&](const BenchResult& a, const BenchResult& b) {
       return HasSpeed(a) && HasSpeed(b) && a.Speed() < kSame * b.Speed();

@@ -301,7 +301,7 @@ void Conversation::Chats(const std::string&) {
 }
 
 void Conversation::Stats(const std::string&) {
-  // Tokens that /clear left in the cache are no part of the conversation.
+  // Tokens that /clear left in the cache are not part of the conversation.
   const size_t used = chat_->Messages().empty() ? 0 : ready_->session->position();
   std::string text = Format("context %zu of %zu tokens", used, ready_->session->capacity());
   if (last_) {

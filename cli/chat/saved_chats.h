@@ -35,7 +35,7 @@ std::string NewChatPath();
 std::vector<std::string> SavedChats();
 // A line for each saved chat: its number, from 1, its name, how long ago it was saved, its model,
 // the first question. Lines are cut to `columns` unless that is 0. "" without a saved chat. Files
-// that are no chats are named on stderr.
+// that are not chats are named on stderr.
 std::string SavedChatsText(size_t columns);
 // Whether a saved chat has exactly this name.
 bool IsNameOfSavedChat(const std::string& name);

@@ -1,6 +1,6 @@
 // pronk run: completes a prompt and streams the text. Read Run() first, then AnswerOne(),
 // Complete() and EncodePrompt(). run_flags.cc has the flags, run_input.cc reads the prompt, and
-// run_report.cc writes the output beside the text.
+// run_report.cc writes all output except the text.
 #include "cli/commands/run.h"
 
 #include <filesystem>

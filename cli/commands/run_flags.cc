@@ -16,7 +16,7 @@ void RefuseIf(bool given, const char* flag, const char* why) {
 
 void CheckRunFlags(const RunOptions& options) {
   RefuseIf(!options.messages.empty() && (options.text.is_given() || options.jsonl), "--messages",
-           " is all that is answered: give no prompt, -f or --jsonl with it");
+           " does not go with -p, -f or --jsonl: its file is the whole conversation");
   RefuseIf(options.n_likeliest >= 0 && !options.json && !options.jsonl, "--logprobs",
            " has no effect without --json or --jsonl");
   if (options.jsonl) {

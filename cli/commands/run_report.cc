@@ -1,4 +1,4 @@
-// Writes the output of pronk run beside the text: tool calls, notes, and the log probabilities of
+// Writes all output of pronk run except the text: tool calls, notes, and the log probabilities of
 // --json.
 #include <cmath>
 #include <nlohmann/json.hpp>

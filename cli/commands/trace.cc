@@ -207,8 +207,9 @@ void AddTrace(CommandLine& line) {
               "Follow this token of the text, counted from 1");
   command.Add("--all", options.all,
               "Show every layer; without it, layers with the same operations are shown once");
-  command.Add("--values", options.values,
-              "Instead of times, show what attention looks at and what each layer would say");
+  command.Add(
+      "--values", options.values,
+      "Instead of times, show which tokens attention weights most, and each layer's prediction");
   command.Add("--heads", options.heads, "With --values: show each attention head, too");
   command.Add("--layer N", options.layer, {0, kMaxTokens},
               "With --head: its layer, counted from 0");
@@ -220,7 +221,7 @@ void AddTrace(CommandLine& line) {
               "With --plain: tokens to write (default: 32)");
   command
       .Add("--plot FILE", options.plot,
-           "Draw the roofline with every operation on it; print the file's name alone")
+           "Draw the roofline with every operation on it; print only the file's name")
       .Writes();
   command
       .Add("--html FILE", options.html,

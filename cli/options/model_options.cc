@@ -108,8 +108,7 @@ void ModelOptions::AddMachineFlags(Command& command) {
 }
 
 void ModelOptions::AddCpuFlag(Command& command) {
-  command.Add("--cpu NAME", cpu,
-              "Use at most this instruction set (an unknown name prints the list)");
+  command.Add("--cpu NAME", cpu, "Use at most this instruction set ('help' lists the names)");
 }
 
 void ModelOptions::AddOverrideFlag(Command& command) {

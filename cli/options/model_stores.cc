@@ -209,7 +209,7 @@ bool HoldsAllWords(const std::string& name, const std::string& query) {
   return true;
 }
 
-// Whether a name has a type as a word of its own: Q4_K is no part of Q4_K_M or IQ4_K.
+// Whether a name has a type as a word of its own: Q4_K is not a part of Q4_K_M or IQ4_K.
 bool HasType(const std::string& name, const std::string& type) {
   for (size_t at = 0; (at = name.find(type, at)) != std::string::npos; ++at) {
     const size_t end = at + type.size();

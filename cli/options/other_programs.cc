@@ -230,7 +230,7 @@ constexpr Synonyms kForeign[] = {
     {"pronk has no such sampler: --min-p cuts off the tail", "--tfs"},
     {"penalties hold for line ends as well; --logit-bias ID+BIAS favours a token",
      "--no-penalize-nl"},
-    {"pronk runs no second prompt beside the first",
+    {"pronk runs only one prompt",
      "--cfg-negative-prompt "
      "--cfg-negative-prompt-file --cfg-scale"},
     {"--logit-bias ID-inf forbids a token, and --grammar says what may be written",
@@ -287,7 +287,7 @@ bool IsYesOrNo(const std::string& text) {
 }  // namespace
 
 std::string Guess(std::string_view typed, const std::vector<std::string>& words) {
-  constexpr size_t kLongest = 40;  // letters; longer words are no typos, and comparing takes time
+  constexpr size_t kLongest = 40;  // letters; longer words are not typos, and comparing takes time
   const std::string* best = nullptr;
   size_t least = std::clamp<size_t>(typed.size() / 3, 2, 3) + 1;
   for (const std::string& word : words) {

@@ -1,4 +1,4 @@
-// JSON of other programs, which may come from anyone, read with limits; and JSON to be written.
+// Reads untrusted JSON, with limits, and writes JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

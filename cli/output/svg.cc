@@ -1,4 +1,4 @@
-// The frame of a picture, its colours, and text that stays text.
+// The frame of a picture, its colours, and escaped text.
 #include "cli/output/svg.h"
 
 #include "cli/output/text.h"

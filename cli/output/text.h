@@ -1,4 +1,4 @@
-// Numbers as text, and text in a terminal's columns, of which a character takes none, one or two.
+// Numbers as text, and the width of text on a terminal, where a character takes 0, 1 or 2 columns.
 #pragma once
 
 #include <cstddef>

@@ -62,8 +62,7 @@ class LineEditor::Terminal {
     history_w(history_.get(), &event, H_SETSIZE, kHistorySize);
     history_w(history_.get(), &event, H_SETUNIQUE, 1);
 
-    el_wset(el, EL_ADDFN, L"pronk-interrupt", L"End the entry, of which nobody wants to know",
-            &Interrupt);
+    el_wset(el, EL_ADDFN, L"pronk-interrupt", L"Cancel the entry", &Interrupt);
     el_wset(el, EL_ADDFN, L"pronk-paste", L"Insert pasted text", &Paste);
     el_wset(el, EL_ADDFN, L"pronk-newline", L"Insert a line feed", &InsertNewline);
     el_wset(el, EL_ADDFN, L"pronk-complete", L"Complete a command", &Complete);

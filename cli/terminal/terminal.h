@@ -22,7 +22,7 @@ bool HasEscapes(int fd);
 // Whether the standard input is a pipe or a file with unread bytes.
 bool HasUnreadInput();
 
-// Columns of this terminal; 0 if it is no terminal or does not report them.
+// Columns of this terminal; 0 if it is not a terminal or does not report them.
 size_t Columns(int fd);
 
 // HasEscapes, and NO_COLOR is not set.
@@ -138,8 +138,8 @@ inline constexpr double kPipedStep = 10;  // seconds
 // with escape codes, and only if it takes longer than half a second.
 class ProgressLine {
  public:
-  // Update()'s counts are shown in units of `size`. piped_step: seconds between lines where there
-  // is no such terminal; 0: no lines.
+  // Update()'s counts are shown in units of `size`. piped_step: seconds between lines if
+  // there is no such terminal; 0: no lines.
   explicit ProgressLine(std::string what, std::string unit = "tokens", size_t size = 1,
                         double piped_step = 0);
   ~ProgressLine() { Clear(); }

@@ -126,7 +126,7 @@ class CallRules {
       try {
         all = builder_.Either(std::vector<Part>{all, builder_.Call(builder_.Include(*answer))});
       } catch (const gguf::Fault& fault) {
-        throw Error("beside tools: ", fault.what());
+        throw Error("together with tools: ", fault.what());
       }
     }
     const RuleId root = builder_.Declare("root");

@@ -1,4 +1,4 @@
-// Finds the texts that end a generation (--stop).
+// Finds the texts that end a generation (pronk run -r).
 #pragma once
 
 #include <string>

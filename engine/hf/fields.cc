@@ -21,7 +21,7 @@ std::string KindOf(const JsonView& json) {
 }  // namespace
 
 Fields ParseObject(const std::string& file, std::string text) {
-  // Vocabularies have some hundred thousand tokens, and equally many merges of two texts each.
+  // Vocabularies have several hundred thousand tokens, and equally many merges of two texts each.
   constexpr size_t kMaxValues = size_t{1} << 22;
   const gguf::JsonLimits limits{.depth = 32,
                                 .values = kMaxValues,

@@ -40,8 +40,8 @@ enum class Order : uint8_t {
   kAfterPadding,  // drops the rows of positions that no text has (RoBERTa)
   kFirstHalf,
   kSecondHalf,  // the second half of each matrix's rows
-  kEven,
-  kOdd,         // each matrix's rows; in vectors: numbers
+  kEven,        // rows 0, 2, ... of each matrix; of a vector, its numbers
+  kOdd,         // rows 1, 3, ...
   kTransposed,  // each matrix is stored by columns
   kByExpert,    // [experts * n, m] becomes [experts, n, m]
   kByExpertTransposed,
@@ -50,8 +50,8 @@ enum class Order : uint8_t {
   kSecondHalfTransposed,
   kEvenTransposed,
   kOddTransposed,
-  kKeyB,
-  kValueB,  // DeepSeek's matrix of keys and values, both for each head
+  kKeyB,    // from DeepSeek's matrix of keys and values for each head: the keys' part
+  kValueB,  // the values' part
   kPartQ,   // q from a matrix with q, k and v of each group of heads; then kRopeQ
   kPartK,   // k likewise; then kRopeK
   kPartV,

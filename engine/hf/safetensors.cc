@@ -102,7 +102,7 @@ std::vector<SafeTensor> Read(const std::string& path, std::span<const std::byte>
   if (length > kMaxHead || length > rest.size()) {
     gguf::Fail(path, "byte 0: expected the length of a safetensors header, at most ",
                std::min<uint64_t>(kMaxHead, rest.size()), ", found ", length,
-               ": truncated, damaged, or no safetensors file");
+               ": truncated, damaged, or not a safetensors file");
   }
   if (length == 0 || static_cast<char>(rest[0]) != '{') {
     gguf::Fail(path, "byte 8: expected a safetensors header, which begins with {");

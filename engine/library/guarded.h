@@ -52,7 +52,7 @@ class InUse {
 template <class Impl, class Function>
 auto Use(const std::shared_ptr<Impl>& impl, Function function) {
   return Guarded([&] {
-    if (impl == nullptr) throw pronk::Error("it was moved away");
+    if (impl == nullptr) throw pronk::Error("this object was moved from");
     const InUse in_use(impl->in_use);
     return function(*impl);
   });

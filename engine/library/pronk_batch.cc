@@ -83,7 +83,7 @@ std::vector<std::pair<std::size_t, Completion>> Batch::Step() {
 }
 
 std::size_t Batch::size() const {
-  if (impl_ == nullptr) throw Error("it was moved away");
+  if (impl_ == nullptr) throw Error("this object was moved from");
   return impl_->batch.size();
 }
 

@@ -60,10 +60,10 @@ enum class Mixer {
   kLightning,        // kMamba2's matrix, but it fades at a fixed rate (Qin et al. 2024)
 };
 
-// The state of the last five mixers: the last inputs of a convolution and, except in kShortConv, a
-// matrix [key_length][value_length] for each value head. A token writes it with its key and reads
-// it with its query. Mamba-2's paper calls key heads groups, keys B, queries C and key_length
-// state_size. Mamba has a value head for each channel, with values of length 1.
+// The state of kShortConv and the mixers after it: the last inputs of a convolution and, except in
+// kShortConv, a matrix [key_length][value_length] for each value head. A token writes it with its
+// key and reads it with its query. Mamba-2's paper calls key heads groups, keys B, queries C and
+// key_length state_size. Mamba has a value head for each channel, with values of length 1.
 struct RecurrentPlan {
   size_t n_taps = 0;    // tokens that the convolution covers, including the current one
   size_t channels = 0;  // a token's numbers that it covers: queries, keys and values
@@ -219,7 +219,7 @@ struct Config : Traits {
   size_t n_experts_used = 0;               // experts per token, in a layer that has experts
   size_t expert_width = 0;        // length of experts' inputs and outputs; 0: embedding_length
   size_t n_residual_streams = 0;  // parallel streams (AltUp, pass/residual.h); 0: one
-  size_t laurel_length = 0;       // rank of the matrix beside each mixer (LAuReL); 0: none
+  size_t laurel_length = 0;       // rank of the path parallel to each mixer (LAuReL); 0: none
   size_t per_layer_length = 0;    // numbers that a token has for each layer; 0: none
 
   float embedding_scale = 1;         // multiplies a token's row of token_embd

@@ -111,7 +111,7 @@ const HadamardTransform* HadamardTransforms::Find(std::string_view tensor, size_
   transform.block = block_;
   transform.signs = signs_.empty() ? std::vector<float>(width, 1.0f) : signs_[width];
   if (!grouped) return &transform;
-  if (width % (n_groups_ * n_in_group_) != 0) fail(" weights, which are no whole heads");
+  if (width % (n_groups_ * n_in_group_) != 0) fail(" weights, not a whole number of heads");
   transform.n_groups = n_groups_;
   transform.n_in_group = n_in_group_;
   return &transform;

@@ -31,7 +31,7 @@ Model Model::From(gguf::File file, bool exact) {
       tokenizer::Tokenizer::Create(file, config.vocab_size);
   std::vector<std::string> notes = tokenizer->vocab().notes;
   if (config.has_encoders || weights.encoder_bytes > 0) {
-    notes.insert(notes.begin(), "images and sound are not read: their encoder is passed over");
+    notes.insert(notes.begin(), "images and sound are not read: their encoder is ignored");
   }
   return {std::move(file),      std::move(config), std::move(weights),
           std::move(tokenizer), std::move(notes),  exact};

@@ -2,7 +2,7 @@
 // tokens that would continue a repetition. A longer repetition gives a larger penalty.
 //
 // Let m be the length of the longest suffix of the text that also occurs before an earlier token x
-// and contains no sequence breaker. If x is no breaker and m >= allowed_length, the logit of x
+// and contains no sequence breaker. If x is not a breaker and m >= allowed_length, the logit of x
 // falls by multiplier * base^(m - allowed_length).
 #pragma once
 

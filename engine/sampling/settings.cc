@@ -147,13 +147,14 @@ std::vector<Setting> Settings(Sampling& s) {
       {"temperature", &s.temperature, 0, kMax, "temp", "--temp,--temperature X",
        "Temperature; 0 takes the most likely token"},
       {"top_k", &s.top_k, -1, kMaxTokens, "top_k", "--top-k X",
-       "Keep the K most likely tokens; 0 keeps all of them"},
+       "Keep this many of the most likely tokens; 0 keeps all of them"},
       {"top_p", &s.top_p, 0, 1, "top_p", "--top-p X",
        "Keep the most likely tokens whose probabilities add up to this"},
       {"min_p", &s.min_p, 0, 1, "min_p", "--min-p X",
        "Keep tokens whose probability is at least this times the highest one"},
       {"typical_p", &s.typical_p, 0, 1, "", "--typical,--typical-p X",
-       "Locally typical sampling; 1 is off"},
+       "Locally typical sampling: keep tokens of about average surprisal whose probabilities add "
+       "up to this; 1 is off"},
       {"repeat_penalty", &s.repeat_penalty, 1e-3, 1e3, "penalty_repeat", "--repeat-penalty X",
        "Divide the logits of recent tokens by this; 1 is off"},
       {"repeat_last_n", &s.repeat_last_n, -1, kMaxTokens, "penalty_last_n", "--repeat-last-n X",
@@ -184,15 +185,15 @@ std::vector<Setting> Settings(Sampling& s) {
       {"dry.last_n", &dry.last_n, -1, kMaxTokens, "", "--dry-penalty-last-n X",
        "DRY: the number of recent tokens that it considers; -1: all tokens"},
       {"dry.breakers", &dry.breakers, 0, 0, "", "--dry-sequence-breaker TEXT",
-       "DRY: a repetition ends at this text (repeatable; none: no text; default: line end : \" "
-       "*)"},
+       "DRY: a repetition ends at this text (repeatable; 'none': at no text; default: line end : "
+       "\" *)"},
       {"mirostat", &s.mirostat.version, 0, 2, "mirostat", "--mirostat X",
        "2: Mirostat 2, which holds the surprisal of the text at --mirostat-ent and replaces top-k, "
        "top-p and the like; 0 is off"},
       {"mirostat.tau", &s.mirostat.tau, 0, kMax, "mirostat_tau", "--mirostat-ent X",
        "The surprisal (-log2 of a token's probability) that Mirostat aims at, in bits"},
       {"mirostat.eta", &s.mirostat.eta, 0, kMax, "mirostat_eta", "--mirostat-lr X",
-       "How fast Mirostat learns"},
+       "How fast Mirostat adapts to the surprisal of the text"},
       {"steps", &s.steps, 0, 0, "sequence", "--samplers NAMES",
        "The order of the sampling steps, for example 'top_k;top_p;temperature'"},
       {"ignore_end", &s.ignore_end, 0, 0, "", "--ignore-eos", "Do not let the model end the text"},
@@ -235,12 +236,12 @@ std::vector<std::string> ReadSampling(const gguf::Metadata& metadata, Sampling& 
     if (setting.key.empty()) continue;
     const std::string& key = known.emplace_back(prefix + std::string(setting.key));
     if (!metadata.Has(key)) continue;
-    if (!setting.is_number()) {  // the steps; llama.cpp, too, passes over names it does not know
+    if (!setting.is_number()) {  // the steps; llama.cpp, too, ignores names that it does not know
       std::vector<std::string> unknown;
       std::vector<SamplerStep> steps = StepsIn(std::string(metadata.GetString(key)), unknown);
       if (!unknown.empty())
         notes.push_back(key + ": '" + unknown[0].substr(0, 40) + "' is none of " +
-                        SamplerStepNames() + ": passed over");
+                        SamplerStepNames() + ", and is ignored");
       if (steps.empty() || sampling.steps.is_set()) continue;
       sampling.steps = std::move(steps);
       sampling.steps.origin = Origin::kFile;

@@ -18,11 +18,11 @@ Pooling Checked(const Config& config, std::optional<Pooling> asked) {
   if (config.backbone_length > 0)
     throw Error("this model only drafts for a larger one, and makes no vectors of texts");
   if (pooling == Pooling::kNone)
-    throw Error("this model's file names no pooling, and so makes no vectors of texts");
+    throw Error("this model's file names no pooling, and so makes no vectors: see --pooling");
   if ((pooling == Pooling::kRank) != (config.pooling == Pooling::kRank))
     throw Error(config.pooling == Pooling::kRank
                     ? "this is a reranker, which makes scores, not vectors"
-                    : "this model is no reranker: it makes no scores");
+                    : "this model is not a reranker: it makes no scores");
   return pooling;
 }
 

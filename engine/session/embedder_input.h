@@ -1,5 +1,5 @@
-// An Embedder's input beside a text: a model's stored prompts, and a reranker's pairs of a query
-// and a document.
+// An Embedder's input in addition to a text: a model's stored prompts, and a reranker's pairs of a
+// query and a document.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Tokenizes text that must fit into a context.
+// The length of a context, and the ids of a text that fits into it.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// The loop that reads a prompt and generates: stop texts, thinking, tool calls, grammars. Read, in
-// this order:
+// The loop that reads a prompt and generates, under a grammar and a budget of thinking if they are
+// given. engine/answer finds stop texts, thinking and calls. Read, in this order:
 //
 //     Generate(), at the end    the loop
 //     RunPrompt()               runs the prompt through the model

@@ -60,10 +60,11 @@ std::unique_ptr<Speculation> MakeSpeculation(const Model& model, SessionOptions 
 const Model& RequireWriter(const Model& model) {
   if (model.config.WritesText()) return model;
   if (model.config.backbone_length > 0)
-    throw Error("this model only drafts for a larger one, which has to be opened with it");
+    throw Error(
+        "this model only drafts for a larger one: open that with -m, and this one with -md");
   throw Error(model.config.pooling == Pooling::kRank
-                  ? "this is a reranker, which scores pairs of texts and writes none"
-                  : "this model turns texts into vectors and cannot generate text");
+                  ? "this is a reranker, which scores texts and cannot generate any: pronk rerank"
+                  : "this model turns texts into vectors and cannot generate any: pronk embed");
 }
 
 // Tokens that are never sampled get a bias of minus infinity.

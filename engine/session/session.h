@@ -104,11 +104,12 @@ class Session {
   // Picks the next token from these logits.
   tokenizer::TokenId Sample(std::span<const float> logits, std::span<const uint64_t> allowed);
   // Adds one token and computes the logits after it, unless the token was an accepted draft and
-  // they exist. Then drafts further tokens, as SessionOptions::draft says. Throws as Prefill().
+  // they exist. The same pass also reads drafts of the tokens after it, as SessionOptions::draft
+  // says. Throws as Prefill().
   void Decode(tokenizer::TokenId id) { Decode({&id, 1}); }
   // Adds several known tokens and computes only the logits after the last. If few tokens may be
-  // sampled, their logits have the bits of LogitsOfAllowed(), and other logits are not computed
-  // unless they are wanted: has_logits() is false until CompleteLogits().
+  // sampled, their logits are those of LogitsOfAllowed(), bit for bit. Other logits are not
+  // computed unless they are wanted: has_logits() is false until CompleteLogits().
   void Decode(std::span<const tokenizer::TokenId> tokens, const WantedLogits& wanted = {});
   // Computes the logits that Decode() omitted.
   void CompleteLogits();
@@ -208,7 +209,7 @@ class Session {
   size_t capacity_;
   std::vector<RopeAngles> ropes_;
   SequenceState state_;
-  uint64_t room_for_weights_ = 0;     // bytes of memory beside the state and scratch
+  uint64_t room_for_weights_ = 0;     // bytes of memory left by the state and scratch
   std::unique_ptr<Scratch> scratch_;  // made when first needed
   Sampler sampler_;
   Trace* trace_ = nullptr;

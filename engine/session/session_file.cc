@@ -148,13 +148,13 @@ Content Checked(std::span<const std::byte> bytes, const std::string& path, Sessi
     throw RefusedSession(gguf::PrintablePath(path), " ", what);
   };
   Header header;
-  if (bytes.size() < sizeof(header)) fail("is no session of pronk");
+  if (bytes.size() < sizeof(header)) fail("is not a session file of pronk");
   std::memcpy(&header, bytes.data(), sizeof(header));
   const std::string_view magic(header.magic.data(), header.magic.size());
   if (magic.starts_with(gguf::kMagic)) fail("is a GGUF file, not a session of pronk");
   if (magic != kMagic) {
     fail(magic.starts_with(kAnyVersion) ? "was written by another version of pronk: remove it"
-                                        : "is no session of pronk");
+                                        : "is not a session file of pronk");
   }
   if (header.n_tokens == 0 || header.n_tokens > session.capacity()) {
     throw SessionTooLong(gguf::PrintablePath(path), " holds ", header.n_tokens,

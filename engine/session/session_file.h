@@ -27,7 +27,7 @@
 
 namespace engine {
 
-// Thrown by LoadSession() for a file that is no session, is damaged or does not fit, and for the
+// Thrown by LoadSession() for a file that is not a session, is damaged or does not fit, and for the
 // session of another model.
 class RefusedSession : public Error {
  public:

@@ -2,7 +2,7 @@
 // as fast as floats. Included once per instruction set.
 //
 // Each chunk of a query or key, each number of the values (over a tile's keys) and each query's
-// attention weights become integers with their own scale. The integers have some 13 bits, because
+// attention weights become integers with their own scale. The integers have about 13 bits, because
 // sums of products must stay below 2^31. The relative squared error is about 1e-8, as with f16. One
 // instruction multiplies and adds pairs. The numbers of a pair of a query or key are kFloatLanes
 // apart, which needs no permutation; a pair of weights or values belongs to two neighbouring keys.

@@ -89,7 +89,7 @@ double SavedByHeads(const KvLayer& cache, const LatentHeads& heads, size_t n_tok
   // means, this form keys and values.
   const size_t n_before = first_position - FirstVisible(first_position, params.window);
   const double made = Times(n_before, latent * (plain + value));
-  // Transposing a number takes the time of some 100 multiplications (Zen 5).
+  // Transposing a number takes the time of about 100 multiplications (Zen 5).
   return Times(n_pairs, 2 * latent) - Times(n_pairs, plain + value) - made -
          Times(100, latent * plain);
 }

@@ -24,9 +24,9 @@ constexpr size_t kLanes = hn::MaxLanes(D());
 
 // Channels of a block. Its taps and the inputs of an output stay in the first-level cache.
 constexpr size_t kChannels = 256;
-// Tokens ahead of which inputs and the place of outputs are prefetched, since a token's channels
-// are far from the next token's. Four taps and silu of 16 of 8192 channels take 30 cycles instead
-// of 62, and 38 instead of 80 with AVX2 (Zen 5, 512 tokens; arithmetic alone is 21 and 34).
+// How many tokens ahead inputs, and the memory for outputs, are prefetched, since a token's
+// channels are far from the next token's. Four taps and silu of 16 of 8192 channels take 30 cycles
+// instead of 62, and 38 instead of 80 with AVX2 (Zen 5, 512 tokens; arithmetic alone is 21 and 34).
 constexpr size_t kAhead = 2;
 constexpr size_t kLine = 16;  // floats
 

@@ -23,8 +23,8 @@ constexpr size_t kLanes = hn::MaxLanes(D());
 
 // Channels of a block, whose states stay in the first-level cache through all tokens.
 constexpr size_t kChannels = 64;
-// Tokens ahead of which inputs and the place of outputs are prefetched: a token's channels are far
-// from the next token's.
+// How many tokens ahead inputs, and the memory for outputs, are prefetched: a token's channels are
+// far from the next token's.
 constexpr size_t kAhead = 2;
 constexpr size_t kLine = 16;  // floats
 

@@ -1,5 +1,5 @@
-// IQ1_M: 256 weights of which every 8 are an entry of a grid of 2048 points, moved up or down by an
-// eighth, with a scale of three bits for every 16. 56 bytes, 1.75 bits a weight.
+// IQ1_M: 256 weights. Each 8 are one of the 2048 points of a grid, moved up or down by an eighth;
+// each 16 share a scale of three bits. 56 bytes, 1.75 bits a weight.
 //
 //   bytes    0 ... 31    qs: the low eight bits of each index
 //            32 ... 47   qh: a nibble for each 8 weights: three bits of index, the sign of delta
@@ -16,7 +16,7 @@ struct IQ1_M : Iq1Type<IQ1_M, gguf::BlockIQ1_M, 3> {
   using Block = gguf::BlockIQ1_M;
   using PanelForm = Int8Form<-9, 9, 2>;
 
-  // The f16 d, of which each word has a nibble on top.
+  // The f16 d: each of four words has a nibble of it on top.
   static uint16_t ScaleBits(const Block& block) {
     uint32_t bits = 0;
     for (int i = 0; i < 4; ++i) bits |= (block.scales[i] >> 12u) << (4 * i);

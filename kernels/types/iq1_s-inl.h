@@ -1,5 +1,5 @@
-// IQ1_S: 256 weights of which every 8 are an entry of a grid of 2048 points, all moved up or down
-// by an eighth, with a scale of three bits for every 32. 50 bytes, 1.5625 bits a weight.
+// IQ1_S: 256 weights. Each 8 are one of the 2048 points of a grid, all moved up or down by an
+// eighth; each 32 share a scale of three bits. 50 bytes, 1.5625 bits a weight.
 //
 //   bytes    0 1         d
 //            2 ... 33    qs: the low eight bits of each index

@@ -1,5 +1,5 @@
-// IQ2_S: 256 weights of which every 8 are an entry of a grid of 1024 points, and signs, with a
-// scale of four bits for every 16. 82 bytes, 2.5625 bits a weight.
+// IQ2_S: 256 weights. Each 8 are one of the 1024 points of a grid, with signs; each 16 share a
+// scale of four bits. 82 bytes, 2.5625 bits a weight.
 //
 //   bytes    0 1         d
 //            2 ... 33    qs: the low eight bits of each index

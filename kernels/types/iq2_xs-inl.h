@@ -1,5 +1,5 @@
-// IQ2_XS: 256 weights of which every 8 are an entry of a grid of 512 points, and signs, with a
-// scale of four bits for every 16. 74 bytes, 2.3125 bits a weight.
+// IQ2_XS: 256 weights. Each 8 are one of the 512 points of a grid, with signs; each 16 share a
+// scale of four bits. 74 bytes, 2.3125 bits a weight.
 //
 //   bytes    0 1         d
 //            2 ... 65    qs: a u16 for each 8 weights: nine bits of index, seven of signs

@@ -1,5 +1,5 @@
-// IQ2_XXS: 256 weights of which every 8 are an entry of a grid of 256 points, and signs, with a
-// scale of four bits for every 32. 66 bytes, 2.0625 bits a weight.
+// IQ2_XXS: 256 weights. Each 8 are one of the 256 points of a grid, with signs; each 32 share a
+// scale of four bits. 66 bytes, 2.0625 bits a weight.
 //
 //   bytes    0 1         d
 //            2 ... 65    qs: eight bytes for each 32 weights: 4 indices, then a u32 with 4 x 7 bits

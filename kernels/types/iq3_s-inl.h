@@ -1,5 +1,5 @@
-// IQ3_S: 256 weights of which every 4 are an entry of a grid of 512 points, and signs, with a scale
-// of four bits for every 32. 110 bytes, 3.4375 bits a weight.
+// IQ3_S: 256 weights. Each 4 are one of the 512 points of a grid, with signs; each 32 share a scale
+// of four bits. 110 bytes, 3.4375 bits a weight.
 //
 //   bytes    0 1           d
 //            2 ... 65      qs: the low eight bits of each index

@@ -1,5 +1,5 @@
-// IQ3_XXS: 256 weights of which every 4 are an entry of a grid of 256 points, and signs, with a
-// scale of four bits for every 32. 98 bytes, 3.0625 bits a weight.
+// IQ3_XXS: 256 weights. Each 4 are one of the 256 points of a grid, with signs; each 32 share a
+// scale of four bits. 98 bytes, 3.0625 bits a weight.
 //
 //   bytes    0 1         d
 //            2 ... 65    qs: an index for each 4 weights

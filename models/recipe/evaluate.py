@@ -2,7 +2,7 @@
 
 PRONK is the program. Everything but the perplexity is its text, with a seed each and the sampler's settings that the file has; what is
 asked is in exam.txt, of which the training draws nothing.
-  others      200 requests that are no stories: does it say that it only knows stories
+  others      200 requests that are not for stories: does it say that it only knows stories
   known       200 requests in many wordings, for a hero and a thing of the lexicon: are both in the story
   unknown     the same for names that are made of syllables and 300 everyday nouns
   stories     continuations of "Once upon a time": do they end, are all words known, do names persist
@@ -155,7 +155,7 @@ def no_stories(voice, lists, show):
         total += len(replies)
         right += len(replies) - len(missed)
         print(f"  {kind}: {len(replies) - len(missed)} of {len(replies)}", *(f"    {a[:60]} -> {t[:60]!r}" for a, t in missed[:show]), sep="\n")
-    print(f"requests that are no stories, answered with what it is: {right} of {total}")
+    print(f"requests that are not for stories, answered with what it is: {right} of {total}")
 
 
 def requests(voice, lists, names, kinds, things, what):

@@ -1,4 +1,4 @@
-"""Requests that are no stories, and what the storyteller says to them. python3 others.py [SEED] shows some.
+"""Requests that are not for stories, and what the storyteller says to them. python3 others.py [SEED] shows some.
 
 Most of their words are in no story: made of syllables, of halves of known words, of letters in any order or of other alphabets. So what
 the model recognizes is that it does not know something, and not a list of subjects.
@@ -25,7 +25,7 @@ ONLY = ["I only know stories.", "I am sorry, but I only know stories.", "I am af
         "That is too much for a very small storyteller. I only know stories."]
 OFFER = ["Would you like one?", "Shall I tell you one?", "Shall I tell you one about {who}?", "Shall I tell you one about {who} and {thing}?",
          "Say, for example, \"Tell me a story about {who} and {thing}.\""]
-# What people want written that is no story.
+# What people want written that is not a story.
 FORMS = ("poem song essay letter report recipe riddle list joke speech email article review quiz plan summary haiku rhyme prayer menu sketch map program test "
          "song poem essay invitation advert picture lecture script letter").split()
 
@@ -103,7 +103,7 @@ class Others:
         return with_an(text) if rng.random() < 0.9 else text
 
     def ask(self, rng):
-        """Something that is no request for a story."""
+        """Something that is not a request for a story."""
         while True:
             kind = rng.choices(list(KINDS), list(KINDS.values()))[0]
             if kind == "foreign":

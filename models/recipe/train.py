@@ -11,10 +11,10 @@ does not unlearn it. The drills then thin out and end after 60% of the steps: wi
 into drilling. A second run continues from the first and teaches the model to listen: requests with only the start of their
 stories (--requests).
 
---from continues a shipped file, with a fresh optimizer; models/README.md says what for. Drills belong into its mixture (--drills), but not alone:
-some 400 steps of nothing else made it forget its stories.
+--from continues a shipped file, with a fresh optimizer; models/README.md says what for. Its mixture needs drills (--drills), but not alone:
+about 400 steps of nothing else made it forget its stories.
 
---emphasis gives targets weights for such a run: what was asked for counts more than the rest. From nothing it keeps a model from learning to
+--emphasis gives targets weights for such a run: what was asked for counts more than the rest. Used from the start, it keeps the model from learning to
 write (perplexity 8.5 instead of 4.0 after 600 steps, with pieces of words as tokens).
 
 The learning rate warms up, stays, and then falls to zero over the last `--decay` of the steps, or of the minutes of --budget.
@@ -70,7 +70,7 @@ def learned(ids):
 
 
 class Emphasis:
-    """How much each target counts. Of three hundred tokens of a story all but some ten follow from its plot: those that say for the first
+    """How much each target counts. Of three hundred tokens of a story all but about ten follow from its plot: those that say for the first
     time, or again, what was asked for decide whether the model listened, and the first ones of a turn whether it tells or refuses."""
     COPY, START, SHORT, NAME, PRONOUN = 4.0, 5.0, 6.0, 3.0, 2.0  # START: of every turn; SHORT: the rest of an answer
     FIRST = 5.0  # what the story says for the first time: a name, or what was asked for

@@ -139,9 +139,9 @@ TEST(Embed, RefusesModelsThatMakeNoVectors) {
   ExpectError(Pronk({"embed", kModel, "a"}), 1, "names no pooling");
   EXPECT_EQ(Pronk({"embed", kModel, "--pooling", "last", "a"}).status, 0);
   ExpectError(Pronk({"embed", kRerank, "a"}), 1, "is a reranker");
-  ExpectError(Pronk({"rerank", kEmbed, "-p", "ef", "a"}), 1, "is no reranker");
+  ExpectError(Pronk({"rerank", kEmbed, "-p", "ef", "a"}), 1, "is not a reranker");
   ExpectError(Pronk({"rerank", kRerank, "a"}), 2, "expected the query");
-  ExpectError(Pronk({"run", kRerank, "-p", "a"}), 1, "writes none");
+  ExpectError(Pronk({"run", kRerank, "-p", "a"}), 1, "cannot generate any: pronk rerank");
   ExpectError(Pronk({"embed", kEmbed, "-f", "x", "a"}), 2, "give one of them");
 }
 

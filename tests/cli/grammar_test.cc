@@ -138,7 +138,8 @@ TEST(Grammar, WhatIsWrong) {
   ExpectError(run({"--json-schema", schema}), 1,
               "s.json: #/properties/a: '$ref' leads to \"b.json\", which is another document");
   ExpectError(run({"--json-free-space"}), 2, "needs --json-schema or --json-object");
-  ExpectError(run({"--grammar", "root ::= <nowhere>"}), 1, "<nowhere> is no token of this model");
+  ExpectError(run({"--grammar", "root ::= <nowhere>"}), 1,
+              "<nowhere> is not a token of this model");
   ExpectError(run({"--json-schema", "{\"type\": "}), 1, "--json-schema: is not JSON from byte");
   ExpectError(run({"--json-schema", "{}", "--grammar", bad}), 2, "give one of them");
   ExpectError(run({"--json-schema", "{}", "--json-object"}), 2, "give one of them");

@@ -156,8 +156,8 @@ TEST_F(RunRequest, FlagsThatDoNotFit) {
   const auto expect = [](const Args& more, const std::string& says) {
     ExpectError(Pronk(With({"run", "-m", kModel}, more), "x"), 2, says);
   };
-  expect({"--messages", "-", "-p", "x"}, "--messages is all that is answered");
-  expect({"--messages", "-", "--jsonl"}, "--messages is all that is answered");
+  expect({"--messages", "-", "-p", "x"}, "--messages does not go with -p, -f or --jsonl");
+  expect({"--messages", "-", "--jsonl"}, "--messages does not go with -p, -f or --jsonl");
   expect({"-p", "x", "--logprobs", "2"}, "--logprobs has no effect without --json or --jsonl");
   expect({"-p", "a", "-p", "b"}, "-p: expected once, found 2 times");
   ExpectError(Pronk({"run", "-m", kModel, "--jsonl", "--system", "x"}, "\"y\"\n"), 2,

@@ -53,7 +53,7 @@ TEST(RunPromptCache, ReadsAPromptOnce) {
 
   ExpectError(run(prompt, {"--prompt-cache", cache, "--kv", "f32"}), 1, "another type of cache");
   dir.Write("cache", "no session");
-  ExpectError(run(prompt, {"--prompt-cache", cache}), 1, "is no session of pronk");
+  ExpectError(run(prompt, {"--prompt-cache", cache}), 1, "is not a session file of pronk");
   ExpectError(run(prompt, {"--prompt-cache", kModel}), 1, "is a file that is read");
   ExpectError(run(prompt, {"--prompt-cache", dir.Path("no/folder")}), 1, "there is no folder");
 }

@@ -296,7 +296,7 @@ TEST(ConvertQuantized, OthersAreRefusedByName) {
   }
   HfLlama llama;
   AddQuantization("\"load_in_4bit\":true", llama);
-  EXPECT_TRUE(test::Has(FaultOf(llama), "found them quantized (nobody says how)"));
+  EXPECT_TRUE(test::Has(FaultOf(llama), "found them quantized (config.json does not say how)"));
 }
 
 }  // namespace

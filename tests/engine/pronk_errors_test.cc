@@ -153,10 +153,10 @@ TEST(Library, WhatIsInUseIsRefused) {
     EXPECT_EQ(says, "it is in use, by another thread or by its own callback");
   EXPECT_EQ(session.Complete("Hello", {}, AtMost(1)).n_generated, 1u);  // free again
   const pronk::Session other = std::move(session);
-  EXPECT_EQ(test::ErrorOf<pronk::Error>([&] { session.Clear(); }), "it was moved away");
+  EXPECT_EQ(test::ErrorOf<pronk::Error>([&] { session.Clear(); }), "this object was moved from");
   pronk::Batch batch(model, 1);
   const pronk::Batch other_batch = std::move(batch);
-  EXPECT_EQ(test::ErrorOf<pronk::Error>([&] { batch.size(); }), "it was moved away");
+  EXPECT_EQ(test::ErrorOf<pronk::Error>([&] { batch.size(); }), "this object was moved from");
   pronk::Model first(kTiny);
   const pronk::Model second = std::move(first);  // a copy: both can be used
   EXPECT_EQ(first.vocabulary_size(), second.vocabulary_size());

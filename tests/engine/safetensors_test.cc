@@ -70,7 +70,7 @@ TEST(Safetensors, HeaderMustFitIntoTheFile) {
     std::memcpy(damaged.data(), &length, sizeof(length));
     EXPECT_EQ(ErrorOf(damaged),
               "f: byte 0: expected the length of a safetensors header, at most 12, found " +
-                  std::to_string(length) + ": truncated, damaged, or no safetensors file");
+                  std::to_string(length) + ": truncated, damaged, or not a safetensors file");
   }
   EXPECT_EQ(ErrorOf(test::Safetensors("", 10)),
             "f: byte 8: expected a safetensors header, which begins with {");

@@ -182,7 +182,7 @@ TEST(OutputFileTest, PipesThatNobodyReads) {
   const std::string path = dir.Path("pipe");
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   EXPECT_EQ(test::ErrorOf([&] { OutputFile file(path); }),
-            path + ": is a pipe (FIFO) that nobody reads");
+            path + ": is a pipe (FIFO) without a reader");
   const int reader = open(path.c_str(), O_RDONLY | O_NONBLOCK);
   Write(path, "new");
   std::string text(4, '.');

@@ -196,7 +196,7 @@ TEST(Gbnf, FaultsWithTheirPlaces) {
       {"root ::= [z-a]", "line 1, column 11: a range whose end comes before its beginning"},
       {"root ::= \"\\q\"", "line 1, column 11: an escape that is none of"},
       {"root ::= \"\\x4\"", "line 1, column 11: an escape of fewer than 2 digits"},
-      {"root ::= \"\\uD800\"", "line 1, column 11: an escape for what is no character"},
+      {"root ::= \"\\uD800\"", "line 1, column 11: an escape that is not a character"},
       {"root ::= \"\xFF\"", "line 1, column 11: bytes that are not UTF-8"},
       {"root ::= \"a\"{2", "line 1, column 15: expected '}'"},
       {"root ::= \"a\"{,2}", "line 1, column 14: expected a number"},

@@ -396,8 +396,8 @@ TEST(Constraint, NamedTokens) {
   EXPECT_TRUE(waiting.done());
 
   for (const auto& [rules, fault] :
-       {std::pair("root ::= <none>", "<none> is no token of this model"),
-        std::pair("root ::= <[100000]>", "<[100000]> is no token of this model"),
+       {std::pair("root ::= <none>", "<none> is not a token of this model"),
+        std::pair("root ::= <[100000]>", "<[100000]> is not a token of this model"),
         std::pair("root ::= </think> <[260]>", "two names of one token"),
         std::pair("root ::= </s>", "</s> ends a generation")}) {
     EXPECT_TRUE(test::Has(

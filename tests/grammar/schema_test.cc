@@ -120,7 +120,7 @@ TEST(JsonSchema, WhatIsRefused) {
        "#/not/uniqueItems: this keyword cannot be negated"},
       {R"j({"patternProperties": {"(?<=a)": {}}})j",
        "pattern, byte 3: lookbehind is not supported"},
-      {R"({"type": "text"})", "#/type: \"text\" is no type of JSON"},
+      {R"({"type": "text"})", "#/type: \"text\" is not a JSON type"},
       {R"({"type": 3})", "#/type: expected a type or a list of types"},
       {R"({"required": "a"})", "#/required: expected a list"},
       {R"({"required": [1]})", "#/required: expected a list of strings"},

@@ -1,5 +1,5 @@
-// The smallest complete models: one layer, a vocabulary of bytes, some 20 KB. For tests that damage
-// models, or fill their weights with odd values.
+// The smallest complete models: one layer, a vocabulary of bytes, about 20 KB. For tests that
+// damage models, or fill their weights with odd values.
 #pragma once
 
 #include <cstddef>

@@ -382,7 +382,7 @@ TEST(JinjaLimits, WholeNumbers) {
   EXPECT_EQ(Render("{{ range(" + least + ", 9223372036854775807, 9223372036854775807) | list }}"),
             "[-9223372036854775808, -1, 9223372036854775806]");
   EXPECT_EQ(Render("{{ 1e300 | int }}"), "0");
-  ExpectRefused("{{ 99999999999999999999 }}", "no whole number of 64 bits");
+  ExpectRefused("{{ 99999999999999999999 }}", "is not a 64-bit integer");
 }
 
 TEST(JinjaLimits, LongConversationsAreNoAttack) {

@@ -73,7 +73,7 @@ TEST(Messages, WhatIsNone) {
   EXPECT_EQ(call(R"({"function": {"name": "f", "arguments": "x"}})"),
             "tool_calls: f: arguments: is not JSON from byte 1 on");
   EXPECT_EQ(call(R"({"function": {"name": "f", "arguments": [1]}})"),
-            "tool_calls: f: arguments: the arguments of a call are no object");
+            "tool_calls: f: arguments: the arguments of a call must be a JSON object");
 }
 
 // Each template gets the only style that it accepts.

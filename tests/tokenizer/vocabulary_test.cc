@@ -133,7 +133,7 @@ TEST(Vocabulary, PassesOverIdsThatAreNoTokens) {
       EXPECT_EQ(vocab.unk, 0);
       ASSERT_EQ(vocab.notes.size(), 1u) << name;
       EXPECT_EQ(vocab.notes[0], "tokenizer.ggml." + name + "_token_id: " + std::to_string(id) +
-                                    " is no token of the 259, and is passed over");
+                                    " is not one of the 259 tokens, and is ignored");
     }
   }
 }

@@ -29,7 +29,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-// A SLICE is the groups of which a vector has one octet each: all 8 groups of a block, or fewer.
+// A SLICE is the groups that have one octet each in a vector: all 8 groups of a block, or fewer.
 constexpr size_t kSliceGroups = kVectorBytes / 8;
 constexpr size_t kBlockSlices = 8 / kSliceGroups;
 

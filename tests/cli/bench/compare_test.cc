@@ -63,7 +63,7 @@ TEST_F(Compare, TextsAsPerplexitySays) {
   }
   EXPECT_NEAR(found["models"][0]["bits_per_weight"], 32, 1e-9);
   EXPECT_LT(found["models"][1]["bits_per_weight"], 6);
-  // A log-probability as a float is off by 2^-24 of at most some 20.
+  // A log-probability as a float is off by 2^-24 of at most about 20.
   EXPECT_NEAR(found["models"][0]["divergence"]["kl_divergence"]["value"], 0, 2e-6);
   EXPECT_EQ(found["models"][0]["divergence"]["same_top"]["value"], 1.0);
   const Json kl = Json::parse(Pronk({"perplexity", "-m", small_, "--kl", base, "--json"}).out);

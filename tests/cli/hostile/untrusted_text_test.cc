@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // A line feed, escape codes in both spellings, DEL, a C1 control, ways to reverse the direction
-// of writing and to end a line, and a byte that is no UTF-8.
+// of writing and to end a line, and a byte that is not UTF-8.
 const std::string kEvil = "evil\nforged  1 KB\x1b[2J\x7f\xc2\x9b\u202e\u2028\x9b";
 
 // Printable UTF-8, except line feeds.

@@ -123,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(Models, AssistantTest, testing::Values("gemma4", "gemma
 TEST(Assistant, WritesNoTextAlone) {
   const Model assistant = Load("assistants/gemma4");
   EXPECT_EQ(test::ErrorOf<Error>([&] { Session(assistant, {}); }),
-            "this model only drafts for a larger one, which has to be opened with it");
+            "this model only drafts for a larger one: open that with -m, and this one with -md");
   EXPECT_EQ(test::ErrorOf<Error>([&] { Embedder(assistant, {}, Pooling::kLast); }),
             "this model only drafts for a larger one, and makes no vectors of texts");
 }

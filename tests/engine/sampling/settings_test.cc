@@ -101,7 +101,7 @@ TEST(FileSampling, NotesOnceWhatItPassesOver) {
   ASSERT_EQ(notes.size(), 2u);
   EXPECT_TRUE(notes[0].starts_with("general.sampling.sequence: 'infill' is none of"));
   EXPECT_EQ(notes[1], "general.sampling.adaptive_target: there is no such sampler here");
-  // An order of nothing that is known here is no order.
+  // If no step of a file's order is known, the default order applies.
   file.SetString("general.sampling.sequence", "infill");
   Sampling usual;
   ReadSampling(file, usual);

@@ -71,7 +71,7 @@ TEST(MinP, ComparesWithTheBest) {
   RowOfLogits candidates = WithProbabilities({0.1, 0.4, 0.21, 0.29});
   MinP(candidates, 0.5f);  // at least 0.2
   EXPECT_EQ(Ids(candidates), (std::vector<TokenId>{1, 2, 3}));
-  MinP(candidates, 7.0f);  // nobody is seven times as likely as the best; the best stays
+  MinP(candidates, 7.0f);  // no token is seven times as likely as the best, so the best stays
   EXPECT_EQ(Ids(candidates), (std::vector<TokenId>{1}));
 }
 

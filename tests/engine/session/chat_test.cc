@@ -147,7 +147,7 @@ TEST(Chat, KnowsWhoseTurnItIs) {
   EXPECT_EQ(error({user, answer, kResult}, {}),
             "message 3: expected one by 'user', found one by 'tool'");
   EXPECT_EQ(error({user, {"assistant", "", "", {{"1", "f", "[1]"}}}}, {}),
-            "message 2: the arguments of a call are no object");
+            "message 2: the arguments of a call must be a JSON object");
   // A question that cannot fit is not read.
   const Message long_call = {"assistant", "", "", {{"1", "f", std::string(100'000, '[')}}};
   EXPECT_TRUE(error({user}, {long_call, kResult}).starts_with("the text needs at least "));

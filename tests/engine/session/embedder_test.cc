@@ -118,13 +118,14 @@ TEST(Embedder, RefusesWhatAModelIsNotFor) {
   EXPECT_TRUE(test::Has(error(writes), "names no pooling"));
   EXPECT_EQ(error(writes, Pooling::kMean), "");
   EXPECT_TRUE(test::Has(error(rerank, Pooling::kMean), "makes scores, not vectors"));
-  EXPECT_TRUE(test::Has(error(embed, Pooling::kRank), "is no reranker"));
+  EXPECT_TRUE(test::Has(error(embed, Pooling::kRank), "is not a reranker"));
   const auto session = [](const Model& model) {
     return test::ErrorOf<Error>([&] { Session(model, {}); });
   };
   EXPECT_EQ(session(embed), "");
-  EXPECT_TRUE(test::Has(session(rerank), "scores pairs of texts and writes none"));
-  EXPECT_TRUE(test::Has(session(both_ways), "cannot generate text"));
+  EXPECT_TRUE(
+      test::Has(session(rerank), "which scores texts and cannot generate any: pronk rerank"));
+  EXPECT_TRUE(test::Has(session(both_ways), "cannot generate any: pronk embed"));
 }
 
 TEST(Encoders, RefuseKeysThatDisagree) {

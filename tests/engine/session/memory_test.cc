@@ -133,7 +133,7 @@ TEST(PlanMemory, ScratchIsInProportionToTheFile) {
 }
 
 TEST(PlanMemory, ScratchIsAsLargeAsItSays) {
-  if (!test::kAllocationsAreCounted) GTEST_SKIP() << "nobody counts in this build";
+  if (!test::kAllocationsAreCounted) GTEST_SKIP() << "this build does not count allocations";
   const Config config = SomeConfig();
   constexpr size_t kTokens = 1000;
   const size_t before = test::CountAllocations().bytes;

@@ -248,7 +248,7 @@ TEST(RefineLargest, TakesTheLargestResultsAgain) {
   }
 }
 
-// Equal results could all be candidates; a result that is no number is not a candidate.
+// Equal results could all be candidates; a result that is not a number is not a candidate.
 TEST(RefineLargest, LimitsItsWork) {
   constexpr size_t kVocabulary = 3000;
   const std::vector<std::byte> zeros(kVocabulary * gguf::RowBytes(DType::kQ8_0, kCols));

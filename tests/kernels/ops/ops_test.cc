@@ -264,7 +264,7 @@ TEST(Add, Adds) {
   });
 }
 
-// Numbers, zeros, numbers that are too small, and values that are no numbers.
+// Numbers, zeros, numbers that are too small, and values that are not numbers.
 TEST(RoundActivations, RoundsByTheLargestOfEach32) {
   ForEachTarget([] {
     std::vector<float> x = NormalFloats(160, 1), scales(5);

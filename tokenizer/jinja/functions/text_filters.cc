@@ -231,7 +231,7 @@ Value ToFloat(const BuiltinCall& call) {
 
 Value Absolute(const BuiltinCall& call) {
   RequireDefined(call.self);
-  if (!call.self.IsNumber()) Fail("abs() of what is no number");
+  if (!call.self.IsNumber()) Fail("abs() needs a number");
   const bool negative =
       call.self.IsFloat() ? std::signbit(call.self.number()) : call.self.integer() < 0;
   if (negative) return Negate(call.self);

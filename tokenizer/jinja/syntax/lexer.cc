@@ -283,7 +283,7 @@ class Lexer {
       if (CharAt(pos_ + n) != '_') digits += CharAt(pos_ + n);
     }
     const auto value = ParseInt(digits, has_base ? 0 : 10);
-    if (!value) Fail("'", digits, "' is no whole number of 64 bits");
+    if (!value) Fail("'", digits, "' is not a 64-bit integer");
     Add(TokenKind::kInteger, {}).integer = *value;
     Advance(n);
   }
@@ -341,7 +341,7 @@ class Lexer {
     if (text.size() < digits || std::from_chars(text.data(), end, code, 16).ptr != end) {
       Fail("a \\x, \\u or \\U in a string lacks digits");
     }
-    if (code > 0x10FFFF) Fail("a \\U in a string is no character");
+    if (code > 0x10FFFF) Fail("a \\U in a string is not a character");
     return code;
   }
 
