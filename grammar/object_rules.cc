@@ -76,7 +76,7 @@ Converter::MaybePart Converter::ObjectWith(const Shape& shape, const Names& name
   bool is_closed = false, has_rest = false;
   for (const uint32_t node : shape.nodes) {
     const Schema& s = schemas_[Literal{node}];
-    is_closed |= options_.closed && s.lists_properties;
+    is_closed |= options_.closed && s.ListsProperties();
     has_rest |= s.additional.is_there();
   }
   is_closed &= !has_rest;

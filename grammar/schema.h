@@ -118,8 +118,11 @@ struct Schema {
   std::vector<Literal> all, any, one;
   Literal no, condition, then, otherwise;
 
+  bool ListsProperties() const {
+    return lists_properties || !properties.empty() || !by_pattern.empty();
+  }
   bool IsObject() const {
-    return lists_properties || additional.is_there() || names.is_there() || !required.empty() ||
+    return ListsProperties() || additional.is_there() || names.is_there() || !required.empty() ||
            !properties_count.IsFree() || !needs.empty() || some;
   }
   bool IsArray() const {

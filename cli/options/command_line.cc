@@ -298,7 +298,7 @@ Command& CommandLine::Cut(const std::vector<std::string>& args) {
     throw UsageError("a subcommand comes before ", gguf::Quoted(args[0]),
                      ": 'pronk --help' lists them, and 'pronk run' completes a text");
   }
-  Command& command = Find(OurCommand(args, Find("run")));
+  Command& command = Find(OurCommand(*this, args));
   std::vector<std::string> words;
   size_t i = 1;
   while (i < args.size() && args[i] != "--") {

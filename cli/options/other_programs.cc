@@ -306,7 +306,7 @@ std::string OurFlag(const std::string& name) {
   return ours.empty() ? name : ours;
 }
 
-std::string OurCommand(std::span<const std::string> args, Command& run) {
+std::string OurCommand(const CommandLine& line, std::span<const std::string> args) {
   if (args[0] == "pull") {
     throw UsageError("pull: pronk opens no connection; this line does: ",
                      args.size() > 1 ? PullLine(args[1]) : SuggestedModel().line);
@@ -315,8 +315,11 @@ std::string OurCommand(std::span<const std::string> args, Command& run) {
   for (size_t i = 1; i < args.size() && args[i] != "--"; ++i) {
     const std::string name = OurFlag(args[i]);
     if (name == "--conversation") return "chat";
-    const Flag* const flag = run.Find(name);
-    if (flag != nullptr && !flag->is_switch() && !flag->may_be_alone) ++i;  // its value
+    const auto has_value = [&](const Flag& flag) {
+      return std::ranges::count(flag.names, name) > 0 && !flag.is_switch() && !flag.may_be_alone;
+    };
+    const auto run = std::ranges::find(line.commands(), "run", &Command::name);
+    if (std::ranges::any_of(run->flags, has_value)) ++i;
   }
   return "run";
 }

@@ -15,8 +15,8 @@ namespace cli {
 std::string OurFlag(const std::string& name);
 
 // llama-cli also converses: "chat" if run has a flag that asks for a conversation, else args[0].
-// `run` is that command. Throws UsageError for "pull", with the line to type instead.
-std::string OurCommand(std::span<const std::string> args, Command& run);
+// Throws UsageError for "pull", with the line to type instead.
+std::string OurCommand(const CommandLine& line, std::span<const std::string> args);
 // True for a flag that only says whether the command is "run" or "chat".
 bool IsImplied(const Command& command, const std::string& flag);
 

@@ -332,7 +332,18 @@ TEST(Arguments, MoreSamplers) {
   refuse({"--mirostat", "1"}, "version 2");
   refuse({"--dry-sequence-breaker", "x"}, "no effect without --dry-multiplier");
   refuse({"--dry-multiplier", "1", "--dry-sequence-breaker", "no such token"}, "no token of this");
+  refuse({"--reasoning-budget-message", "x"}, "has no effect without --reasoning-budget");
   refuse({"--samplers", "infill"}, "is none of penalties, dry, top_n_sigma, top_k");
+}
+
+// A word that is a flag's value, or a text after --, is no flag.
+TEST(Arguments, ValuesAreNotFlags) {
+  for (const Args& text : {Args{"-p", "-i"}, Args{"--", "-i"}, Args{"-r", "-i", "-p", "-i"}}) {
+    const Finished run = Done(Pronk(With({"run", "-m", kModel, "-n", "1"}, text)));
+    EXPECT_TRUE(run.out.starts_with("-i")) << run.out;
+  }
+  const Finished run = Done(Pronk({"run", "-m", "Default", "-p", "a", "-n", "1", "--top_k", "1"}));
+  EXPECT_EQ(run.out, Done(Pronk({"run", "-p", "a", "-n", "1", "--top-k", "1"})).out);
 }
 
 // tests/data/other_flags.txt has the flags of llama.cpp's programs and of ik_llama.cpp, under the
@@ -350,7 +361,8 @@ TEST(Arguments, EveryFlagOfLlamaCppIsTakenOrAnswered) {
         CommandTable table;
         cli::Command command = *std::ranges::find(table.line.commands(), name, &cli::Command::name);
         const std::string ours = cli::OurFlag(flag);
-        const bool is_command = cli::OurCommand(std::vector<std::string>{name, flag}) != name;
+        const bool is_command =
+            cli::OurCommand(table.line, std::vector<std::string>{name, flag}) != name;
         if (command.Find(ours) != nullptr || cli::IsImplied(command, ours) || is_command) continue;
         // An idle flag takes as many words as in its own program.
         const std::vector<std::string> args = {flag, takes == "maybe" ? "on" : "Hi", "you"};

@@ -238,6 +238,22 @@ TEST(Template, RendersAConversation) {
   ExpectError(Pronk({"template", "-m", kModel, "--messages",
                      dir.Write("d.json", std::string(100000, '['))}),
               1, "is nested deeper than 64 levels");
+  // Calls, results and tools as the model sees them, in a template that shows none.
+  const std::string chat = R"([{"role": "user", "content": "Warm?"}, {"role": "assistant",
+      "tool_calls": [{"id": "a", "type": "function", "function": {"name": "f",
+      "arguments": "{}"}}]}, {"role": "tool", "tool_call_id": "a", "content": "22"}])";
+  const std::string tool = R"({"type": "function", "function": {"name": "f"}})";
+  const Args bare = {"template", "--template",
+                     dir.Write("b.jinja",
+                               "{% for m in messages %}"
+                               "[{{ m.role }}]{{ m.content }}{% endfor %}"),
+                     "--messages"};
+  const std::string called = "[user]Warm?[assistant]{\"name\": \"f\", \"arguments\": {}}[user]";
+  EXPECT_TRUE(Has(Done(Pronk(With(bare, {dir.Write("c", chat)}))).out, called));
+  const Finished flag = Done(Pronk(With(bare, {dir.Write("c", chat), "--tools", tool})));
+  EXPECT_TRUE(flag.out.starts_with("[system]") && Has(flag.out, called)) << flag.out;
+  const std::string object = R"({"messages": )" + chat + R"(, "tools": [)" + tool + "]}";
+  EXPECT_EQ(Done(Pronk(With(bare, {dir.Write("o", object)}))).out, flag.out);
   const auto with_keys = [&](int n) {
     std::string json = R"({"messages": [{"role": "user", "content": "a")";
     for (int i = 2; i < n; ++i) json += ",\"" + std::to_string(i) + "\": {}";

@@ -89,7 +89,7 @@ TEST_F(RunLines, WritesIntoNoOtherFile) {
   for (const char* const text :
        {"{\"text\":\"x\",\"prompt_tokens\":99}\n", "{\"text\":\"x\"}"}) {  // with and without end
     const std::string others = dir_.Write("others", text);
-    ExpectError(Run({"-o", others}, prompts_), 1, others + ", line 1: answers another prompt");
+    ExpectError(Run({"-o", others}, prompts_), 1, others + ", line 1: answers another request");
     EXPECT_EQ(ReadText(others), text);
   }
   ExpectError(Run({"-o", "/dev/null"}, prompts_), 1, "/dev/null: expected a file");

@@ -89,6 +89,27 @@ TEST_F(RunRequest, ALineMayHaveItsOwnSettings) {
       kept);
   expect(R"("n_predict": 40, "grammar": "root ::= [a-c]+")",
          {"-n", "40", "--grammar", "root ::= [a-c]+"});
+  // Objects are closed and ordered, as with the flag.
+  const std::string open = R"({"properties": {"n": {"type": "integer"}, "a": {"const": 1}},
+                               "required": ["a"]})";
+  expect("\"n_predict\": 60, \"json_schema\": " + open, {"-n", "60", "-j", open});
+  // Settings that are no numbers.
+  expect(R"("num_predict": 9, "logit_bias": [[5, false], [7, 1.5]], "ignore_eos": true,
+            "samplers": ["top_k", "temperature"], "dry_multiplier": 2,
+            "dry_sequence_breakers": ["e"])",
+         {"-n", "9", "--logit-bias", "5-inf", "--logit-bias", "7+1.5", "--ignore-eos", "--samplers",
+          "top_k;temperature", "--dry-multiplier", "2", "--dry-sequence-breaker", "e"});
+  expect(R"("n_predict": 9, "logit_bias": {"7": -1.5}, "stream": true, "user": "me", "n": 1)",
+         {"-n", "9", "--logit-bias", "7-1.5"});
+}
+
+// A field overrides the flag also where it asks for less.
+TEST_F(RunRequest, ALineMayBeFree) {
+  const Json free = Line(R"({"prompt": "Hello", "n_predict": 9})");
+  for (const std::string field : {R"("response_format": {"type": "text"})", R"("grammar": "")"}) {
+    EXPECT_EQ(Line(R"({"prompt": "Hello", "n_predict": 9, )" + field + "}", {"-j", "{}"}), free)
+        << field;
+  }
 }
 
 // Each line has its own settings, in one batch.
@@ -120,7 +141,15 @@ TEST_F(RunRequest, LinesHaveTheirOwnGrammarsAndIds) {
   std::string other = lines;
   other.replace(other.find("\"a\""), 3, "\"b\"");
   dir_.Write("in", other);
-  ExpectError(Pronk(to), 1, out + ", line 1: answers another prompt");
+  ExpectError(Pronk(to), 1, out + ", line 1: answers another request");
+  // As many tokens, but others; and the same with another setting.
+  other = lines;
+  other.replace(other.find("\"x\""), 3, "\"z\"");
+  dir_.Write("in", other);
+  ExpectError(Pronk(to), 1, out + ", line 1: answers another request");
+  dir_.Write("in", lines);
+  ExpectError(Pronk(With(to, {"--temp", "0.1"})), 1, out + ", line 1: answers another request");
+  Done(Pronk(to));
 }
 
 TEST_F(RunRequest, NamesTheFieldThatIsWrong) {
@@ -138,6 +167,13 @@ TEST_F(RunRequest, NamesTheFieldThatIsWrong) {
   expect(with(R"("json_schema": {"type": "nothing"})"), "json_schema: ");
   expect(with(R"("response_format": {"type": "xml"})"), "response_format: expected {\"type\"");
   expect(with(R"("grammar": "root = x")"), "grammar: ");
+  expect(with(R"("grammar": "root ::= \"a\"", "json_schema": {})"),
+         "json_schema: there is another grammar in the same request");
+  expect(with(R"("mirostat": 1)"), "mirostat: expected 0 or 2");
+  expect(with(R"("n": 2)"), "n: expected a whole number from 1 to 1, found 2");
+  expect(with(R"("logit_bias": [[5]])"), "logit_bias: expected [[ID, BIAS], ...]");
+  expect(with(R"("samplers": ["top"])"), "samplers: 'top' is none of ");
+  expect(with(R"("ignore_eos": 1)"), "ignore_eos: expected true or false, found 1");
   expect(with(R"("logprobs": "yes")"), "logprobs: expected a whole number");
   expect(with(R"("messages": [{"role": "user", "content": "x"}])"),
          "prompt and messages: expected one of them");

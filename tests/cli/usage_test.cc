@@ -57,7 +57,8 @@ TEST(Usage, FlagsWithoutEffect) {
                            {"--template-var", "a=1"}}) {
     ExpectError(Pronk(With(run, more)), 2, more[0] + " has no effect without --chat");
   }
-  ExpectError(Pronk(With(run, {"--chat", "--special"})), 2, "--special has no effect with --chat");
+  ExpectError(Pronk(With(run, {"--chat", "--special"})), 2,
+              "--special has no effect in a conversation");
   EXPECT_EQ(Pronk({"run", "-m", "none", "-m", kModel, "-p", "x", "-n", "1"}).status,
             0);  // an alias
   ExpectError(Pronk({"list", "--json", "--names"}), 2, "give one of them");

@@ -183,6 +183,8 @@ TEST(JsonSchema, AlternativesWithinOthers) {
   CheckOpen({{R"({"$defs": {"x": {"required": ["x"]}}, "type": "object", "allOf": [)" + all + "]}",
               R"({} | {"x":1} | {"x":1,"c":2} | {"b0":1,"b1":1} | {"b29":1,"c":2})",
               R"({"b0":1,"x":1} | {"x":1,"b29":1} | {"b1":1,"b2":1,"x":1})"}});
+  CheckValues({"closed and empty", "{}", R"({"a":1} | {"type":"object"} | 1)"},
+              Parse(R"({"type": "object", "properties": {}})"));
   // If objects are closed, an alternative with more properties allows more values.
   CheckValues({"closed", R"({"a":1} | {"b":2,"a":1})", R"({"c":1})"},
               Parse(R"({"anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a",

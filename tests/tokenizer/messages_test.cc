@@ -52,9 +52,10 @@ TEST(Messages, GoThroughJson) {
 TEST(Messages, WhatIsNone) {
   const auto error = [](const std::string& json) { return test::ErrorOf([&] { Read(json); }); };
   EXPECT_EQ(error("{}"), R"(expected a list of {"role": "...", "content": "..."})");
-  EXPECT_EQ(error(R"([{"role": "user", "content": null}])"), "message 1: " + error("{}"));
+  const std::string expected = R"(: expected {"role": "...", "content": a text or parts})";
+  EXPECT_EQ(error(R"([{"role": "user", "content": null}])"), "message 1" + expected);
   EXPECT_EQ(error(R"([{"role": "user", "content": ""}, {"content": "a"}])"),
-            "message 2: " + error("{}"));
+            "message 2" + expected);
   EXPECT_EQ(error(R"([{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}])"),
             R"(content: expected parts {"type": "text", "text": ...}, found "image_url")");
   EXPECT_EQ(error(R"([{"role": "user", "content": ["a"]}])"),

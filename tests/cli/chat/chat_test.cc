@@ -228,6 +228,7 @@ TEST(Chat, SettingsChange) {
   ExpectError(Chat("/set num_ctx 0\n"), 1, "whole number from 1 to 1073741824, found '0'");
   ExpectError(Chat("/set mood 5\n"), 1,
               "there is no such setting: there are num_ctx, temperature, top_k, ");
+  ExpectError(Chat("/set mirostat 1\n"), 1, "/set mirostat: expected 0 or 2, found 1");
   ExpectError(Chat("/set temprature 5\n"), 1, "did you mean temperature? ");
 }
 
@@ -243,6 +244,7 @@ TEST(Chat, TheContextChangesItsLength) {
   EXPECT_EQ(Json::parse(ReadText(file))["flags"]["--ctx-size"][0], "300");
   EXPECT_TRUE(Has(Done(Pronk({"chat", "--load", file}, "/stats\n")).err, " of 300 tokens"));
   EXPECT_TRUE(Has(Done(Chat("/stats\n", {"--load", file, "-c", "100"})).err, " of 100 tokens"));
+  EXPECT_TRUE(Has(Done(Chat("/set num_ctx\n", {"-c", "300"})).err, "(num_ctx 300)"));
   // A length that exceeds the machine's memory changes nothing.
   const Finished large = Chat("Hello\n/set num_ctx 1073741824\n");
   EXPECT_EQ(large.status, 1);
@@ -263,6 +265,9 @@ TEST(Chat, AFileIsPartOfTheNextQuestion) {
   EXPECT_EQ(saved[2]["content"], "No more");
   EXPECT_EQ(saved[4]["content"], "And?");
   ExpectError(Chat("/file " + dir.Path("none") + "\n"), 1, "none: cannot be opened");
+  // A terminal quotes the name of a file that is dropped on it.
+  for (const std::string& name : {a + " ", "'" + a + "'", "\"" + a + "\" "})
+    EXPECT_TRUE(Has(Done(Chat("/file " + name + "\n")).err, "begins with 1 text of 7 bytes"));
 }
 
 TEST(Chat, FirstQuestionAndStopText) {

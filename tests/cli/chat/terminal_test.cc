@@ -343,6 +343,16 @@ TEST_F(TerminalTest, NotesAreDimWhereColourIsWanted) {
   }
 }
 
+// The prompt is bold, and what is typed and answered is not.
+TEST_F(TerminalTest, OnlyThePromptIsBold) {
+  if (!HasScript()) GTEST_SKIP() << "script is not installed";
+  Tmux tmux(ChatLine("script -qc '", "-n 3' /dev/null | cat -v"));
+  ASSERT_TRUE(tmux.WaitFor("lists the commands")) << tmux.Screen();
+  tmux.Keys({"/exit", "Enter"});
+  tmux.WaitForEnd();
+  EXPECT_TRUE(Has(tmux.Screen(), "^[[1m>^[[0m ")) << tmux.Screen();
+}
+
 // What a model writes is text, not commands to the terminal.
 TEST_F(TerminalTest, ControlCharactersAreShownNotObeyed) {
   Tmux tmux(std::string("printf 'a\\033]0;title\\007b' | " + Program() + " run -m ") + kModel +
