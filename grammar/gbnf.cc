@@ -188,7 +188,7 @@ class Parser : private Scanner {
       Skip(true);
     }
     if (!Take("}")) Expected("'}' after the numbers of a repetition");
-    if (max < min) Fail(begin, "a repetition of at least more than at most");
+    if (max < min) Fail(begin, "a repetition whose minimum is above its maximum");
     return std::pair(min, max);
   }
 

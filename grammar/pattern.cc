@@ -93,7 +93,7 @@ class PatternParser : private Scanner {
       min = max = Number();
       if (Take(",")) max = Peek() == '}' ? kNone : Number();
       if (!Take("}")) Fail("expected '}'");
-      if (max < min) Fail("a repetition of at least more than at most");
+      if (max < min) Fail("a repetition whose minimum is above its maximum");
     } else if (!Take("*")) {
       return part;
     }

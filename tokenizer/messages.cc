@@ -232,6 +232,10 @@ std::vector<Message> ReadMessages(const JsonView& json) {
         !(content.IsString() || content.IsArray() || (lacks && may_lack)))
       throw gguf::Error("message ", messages.size() + 1,
                         R"(: expected {"role": "...", "content": a text or parts})");
+    for (const std::string_view other : {"images", "audio"}) {  // Ollama's form of them
+      if (item[other].size() > 0)
+        throw gguf::Error("message ", messages.size() + 1, ": ", other, ": only texts can be read");
+    }
     if (calls.is_there() && !calls.IsArray() && calls.kind() != JsonView::Kind::kNull)
       throw gguf::Error("tool_calls: expected a list");
     messages.push_back({TextOf(item, "role"),

@@ -24,8 +24,8 @@ std::string PromptOf(const Model& model, const std::optional<std::string>& name)
       known += (i > 0 ? ", " : "") + gguf::Printable(names[i]);
     }
   }
-  throw Error("this model has no prompt ", gguf::Quoted(wanted, 60), ": it has ",
-              known.empty() ? "none" : known);
+  throw Error("this model has no prompt ", gguf::Quoted(wanted, 60), "; ",
+              known.empty() ? "its file has none" : "there are " + known);
 }
 
 std::vector<tokenizer::TokenId> EncodePair(const Model& model, std::string_view query,

@@ -200,7 +200,7 @@ TEST(Gbnf, FaultsWithTheirPlaces) {
       {"root ::= \"\xFF\"", "line 1, column 11: bytes that are not UTF-8"},
       {"root ::= \"a\"{2", "line 1, column 15: expected '}'"},
       {"root ::= \"a\"{,2}", "line 1, column 14: expected a number"},
-      {"root ::= \"a\"{3,2}", "line 1, column 13: a repetition of at least more than at most"},
+      {"root ::= \"a\"{3,2}", "line 1, column 13: a repetition whose minimum is above its maximum"},
       {"root ::= *", "line 1, column 10: expected a new line, | or another part"},
       {"root ::= <think", "line 1, column 10: expected a token as <name> or <[number]>"},
       {"root ::= <[1x]>", "line 1, column 10: expected a token"},

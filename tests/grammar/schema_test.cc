@@ -77,9 +77,8 @@ TEST(JsonSchema, UnknownFormatsAreNoted) {
   const Grammar grammar = ParseJsonSchema(
       R"({"properties": {"a": {"format": "color", "maxLength": 3}, "c": {"format": "color"}, "b": {"format": "date"}}})",
       options);
-  EXPECT_EQ(notes,
-            std::vector<std::string>{
-                "#/properties/a/format: \"color\" is unknown, and is ignored"});
+  EXPECT_EQ(notes, std::vector<std::string>{
+                       "#/properties/a/format: \"color\" is unknown, and is ignored"});
   EXPECT_TRUE(Matches(grammar, R"({"a": "abc"})"));
   EXPECT_FALSE(Matches(grammar, R"({"a": "abcd"})"));
   EXPECT_FALSE(Matches(grammar, R"({"b": "abc"})"));

@@ -1,6 +1,8 @@
 // A directory for one test's files, deleted with its contents at the end of the scope.
 #pragma once
 
+#include <unistd.h>  // mkdtemp() on macOS
+
 #include <cstddef>
 #include <cstdlib>
 #include <filesystem>

@@ -60,6 +60,9 @@ TEST(Messages, WhatIsNone) {
             R"(content: expected parts {"type": "text", "text": ...}, found "image_url")");
   EXPECT_EQ(error(R"([{"role": "user", "content": ["a"]}])"),
             R"(content: expected parts {"type": "text", "text": ...}, found string)");
+  EXPECT_EQ(error(R"([{"role": "user", "content": "", "images": ["iVBOR"]}])"),
+            "message 1: images: only texts can be read");
+  EXPECT_EQ(error(R"([{"role": "user", "content": "", "images": [], "audio": null}])"), "");
   EXPECT_EQ(error(R"([{"role": "a", "content": "", "tool_call_id": 1}])"),
             "tool_call_id: expected a text");
   EXPECT_EQ(error(R"([{"role": "a", "content": "", "tool_calls": {}}])"),

@@ -185,7 +185,7 @@ TEST(DraftController, EndsAChainWhereItIsDoubtful) {
       std::uniform_real_distribution<double> uniform(0, 1);
       DraftController controller({{0.6, /*costs_nothing=*/false, kDraft}}, kMaxDrafts);
       double time = 0, n_tokens = 0;
-      for (int i = 0; n_tokens < 3000; ++i) {
+      while (n_tokens < 3000) {
         const DraftController::Choice choice = controller.Choose(0, kMaxDrafts);
         DraftController::Chain chain = {0, 1, choice.tokens_per_s};
         std::vector<double> shares, chances;
