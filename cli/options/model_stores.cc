@@ -173,7 +173,8 @@ void AddOllama(const fs::path& root, Stores& stores) {
     try {
       stores.models.push_back({name, BlobOf(path, root / "blobs").string(), "Ollama"});
     } catch (const engine::Error& error) {
-      stores.skipped.push_back(path.string() + ": " + error.what());
+      const std::string what = error.what(), name_of_file = path.string();
+      stores.skipped.push_back(what.starts_with(name_of_file) ? what : name_of_file + ": " + what);
     }
   });
 }
