@@ -100,7 +100,7 @@ TEST(SentenceTransformers, LengthsPromptsAndTheLongestTextAreFollowed) {
   EXPECT_EQ(engine::PromptOf(model, "document"), "");
   EXPECT_EQ(engine::PromptOf(model, ""), "");
   EXPECT_EQ(test::ErrorOf<engine::Error>([&] { engine::PromptOf(model, "code"); }),
-            "this model has no prompt \"code\": it has query, document");
+            "this model has no prompt \"code\"; there are query, document");
   EXPECT_EQ(engine::Embedder(model, {}).capacity(), 9u);
   EXPECT_EQ(engine::Embedder(plain, {}).capacity(), 64u);
   const std::vector<float> own = Vector(model, {5, 6, 7});  // not divided by its length

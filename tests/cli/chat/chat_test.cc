@@ -155,7 +155,7 @@ TEST(Chat, RefusesWhatIsNoConversation) {
   ExpectError(load("{"), 1, "is not JSON");
   ExpectError(load(std::string(100000, '[')), 1, "nested deeper than 64 levels");
   ExpectError(load(R"({"role": "user"})"), 1, "expected a list");
-  ExpectError(load(R"([{"role": "user", "content": 7}])"), 1, "expected a list");
+  ExpectError(load(R"([{"role": "user", "content": 7}])"), 1, "message 1: expected {\"role\": ");
   ExpectError(load(R"([{"role": "assistant", "content": "x"}])"), 1,
               "expected one by 'user', found one by 'assistant'");
   ExpectError(load(R"([{"role": "user", "content": "x"}])"), 1, "has no answer");
