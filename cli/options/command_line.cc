@@ -119,7 +119,7 @@ void TakeWords(const std::vector<std::string>& words, Command& command) {
   }
   if (n_taken == words.size()) return;
   command.RefuseValue(words[n_taken]);
-  throw UsageError("pronk ", command.name, " does not take ", gguf::Quoted(words[n_taken]), ": ",
+  throw UsageError("pronk ", command.typed, " does not take ", gguf::Quoted(words[n_taken]), ": ",
                    SeeHelp(command));
 }
 
@@ -299,6 +299,7 @@ Command& CommandLine::Cut(const std::vector<std::string>& args) {
                      ": 'pronk --help' lists them, and 'pronk run' completes a text");
   }
   Command& command = Find(OurCommand(*this, args));
+  if (command.name != args[0]) command.typed = args[0] + " -cnv";
   std::vector<std::string> words;
   size_t i = 1;
   while (i < args.size() && args[i] != "--") {

@@ -107,6 +107,7 @@ struct Command {
   std::deque<Flag> flags = {};         // a deque keeps their addresses valid
   std::function<int()> action = {};    // called once the flags are read; returns the exit status
   std::vector<std::string> idle = {};  // given flags of other programs that change nothing here
+  std::string typed = name;            // for messages; "run -cnv" for chat by llama-cli's flag
 };
 
 class CommandLine {

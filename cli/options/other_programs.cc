@@ -347,14 +347,14 @@ void RefuseFlag(const CommandLine& line, const Command& command, const std::stri
   for (const Command& other : line.commands()) {
     const auto has = [&](const Flag& flag) { return std::ranges::count(flag.names, ours) > 0; };
     if (&other == &command || std::ranges::none_of(other.flags, has)) continue;
-    throw UsageError("pronk ", command.name, " has no flag ", gguf::Quoted(name), ", but pronk ",
+    throw UsageError("pronk ", command.typed, " has no flag ", gguf::Quoted(name), ", but pronk ",
                      other.name, " has: 'pronk ", command.name, " --help' lists them");
   }
   std::vector<std::string> names;
   for (const Flag& flag : command.flags) {
     names.insert(names.end(), flag.names.begin(), flag.names.end());
   }
-  throw UsageError("pronk ", command.name, " has no flag ", gguf::Quoted(name), Guess(name, names),
+  throw UsageError("pronk ", command.typed, " has no flag ", gguf::Quoted(name), Guess(name, names),
                    "'pronk ", command.name, " --help' lists them");
 }
 

@@ -151,6 +151,10 @@ TEST(Arguments, DidYouMean) {
   ExpectError(Pronk({"run", "-ctxqp", "3"}), 2, "has no flag \"-ctxqp\": 'pronk run --help'");
   ExpectError(Pronk({"chat", "--jsonl"}), 2,
               "pronk chat has no flag \"--jsonl\", but pronk run has: 'pronk chat --help' lists");
+  ExpectError(
+      Pronk({"run", "-cnv", "--jsonl"}), 2,
+      "pronk run -cnv has no flag \"--jsonl\", but pronk run has: 'pronk chat --help' lists");
+  ExpectError(Pronk({"run", "-cnv", "a", "b"}), 2, "pronk run -cnv does not take \"b\"");
   ExpectError(Pronk({"run", "--frobnicate"}), 2,
               "has no flag \"--frobnicate\": 'pronk run --help'");
   ExpectError(Pronk({"tokenize", "a", "b", "c"}), 2, "pronk tokenize does not take \"c\"");

@@ -103,13 +103,16 @@ TEST_F(RunRequest, ALineMayHaveItsOwnSettings) {
          {"-n", "9", "--logit-bias", "7-1.5"});
 }
 
-// A field overrides the flag also where it asks for less.
+// A field overrides the flag also where it asks for less, but no other field.
 TEST_F(RunRequest, ALineMayBeFree) {
   const Json free = Line(R"({"prompt": "Hello", "n_predict": 9})");
   for (const std::string field : {R"("response_format": {"type": "text"})", R"("grammar": "")"}) {
     EXPECT_EQ(Line(R"({"prompt": "Hello", "n_predict": 9, )" + field + "}", {"-j", "{}"}), free)
         << field;
   }
+  EXPECT_EQ(Line(R"({"prompt": "x", "grammar": "root ::= \"a\"", "response_format":
+                    {"type": "text"}})")["text"],
+            "a");
 }
 
 // Each line has its own settings, in one batch.
