@@ -130,7 +130,7 @@ TEST(Documents, ReadmesBeginWithASentence) {
   }
 }
 
-// Patches are named in LAB.md's commands, too, which are not links.
+// LAB.md also names patches in commands, which are not links.
 TEST(Documents, LabNamesItsPatches) {
   static const std::string patch(R"(tests/patches/lab/[\w.]+\.patch)");
   std::set<std::string> named;

@@ -71,7 +71,7 @@ void ChangeSetting(const std::string& text, ReadyModel& ready) {
   }
   if (given.number.empty()) return;  // it is shown
   const std::string fault = setting->Read(given.number);
-  if (!fault.empty() && given.number == "1") throw engine::Error("/set mirostat: ", fault);
+  if (!fault.empty() && setting->name == "mirostat") throw engine::Error("/set mirostat: ", fault);
   if (!fault.empty()) Refuse(given, setting->is_whole(), setting->low, setting->high);
   ready.changed.emplace(setting->name);
   // A whole number may have been written as 1e2, which the flag would refuse.

@@ -60,7 +60,8 @@ std::optional<std::string> RequestField::Schema() const {
 RunRequest::Value RequestField::ValueOf(const engine::Setting& setting) const {
   if (setting.is_number()) {
     const double number = Number(setting.low, setting.high, setting.is_whole());
-    if (setting.name == "mirostat" && number == 1) Fail("0 or 2 (version 2 of Mirostat)");
+    const std::string fault = setting.Fault(number);
+    if (!fault.empty()) throw engine::Error(key_, ": ", fault);
     return number;
   }
   std::vector<std::string> texts;

@@ -53,8 +53,9 @@ std::string HashOf(const RunOptions& options, const RunSetup& setup, const RunRe
   const gguf::File& file = setup.model.file;
   all << std::filesystem::path(file.path()).filename() << ' ' << file.file_bytes();
   for (const TokenId id : ids) all << ' ' << id;
-  all << '\n' << request.max_tokens << '\n' << request.id.Compact() << '\n' << request.schema;
-  all << '\n' << options.generation.grammar << '\n' << request.n_likeliest.value_or(0);
+  all << '\n' << request.source.Compact() << '\n' << request.max_tokens << '\n' << request.schema;
+  all << '\n' << options.generation.grammar << '\n' << options.tools.tools;
+  all << '\n' << request.n_likeliest.value_or(0);
   for (const std::string& text : request.stop_texts) all << '\n' << gguf::JsonQuoted(text);
   pronk::Sampling sampling = request.SamplingOver(setup.session.sampling);
   for (const engine::Setting& setting : engine::Settings(sampling)) {

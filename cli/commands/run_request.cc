@@ -163,7 +163,7 @@ void Builder::TakeLikeliest(const RequestField& field) {
     return;
   }
   n_likeliest_ = static_cast<size_t>(field.Whole(0, engine::kMaxTokens));
-  // llama-server's 0 is none.
+  // With llama-server 0 means none.
   wants_likeliest_ = wants_likeliest_ || n_likeliest_ > 0 || field.key() != "n_probs";
 }
 
@@ -187,14 +187,15 @@ RunRequest Builder::Build(const JsonView& json) {
        json.IsObject() ? json.Members() : std::vector<JsonView::Member>()) {
     // A null field counts as missing, but its name must be valid.
     const bool is_absent = value.kind() == JsonView::Kind::kNull && key != "id";
-    const bool is_known = FindRow(key) != nullptr || FindSetting(key) != nullptr;
-    if (!is_absent || !is_known) Take({key, value});
+    if (is_absent && (FindRow(key) != nullptr || FindSetting(key) != nullptr)) continue;
+    Take({key, value});
   }
   if (has_prompt_ == !request_.messages.empty()) {
     throw engine::Error(has_prompt_ ? "prompt and messages: expected one of them"
                                     : "expected a string, or an object with \"prompt\" or "
                                       "\"messages\"");
   }
+  request_.source = json;
   request_.n_likeliest = wants_likeliest_ ? std::optional(n_likeliest_) : std::nullopt;
   return std::move(request_);
 }

@@ -29,6 +29,7 @@ struct RunRequest {
 
   std::string prompt;
   std::vector<tokenizer::Message> messages = {};                  // if any, replace the prompt
+  JsonView source = {};                                           // what it was read from
   JsonView id = {};                                               // returned with the answer
   std::vector<std::pair<std::string_view, Value>> settings = {};  // names of engine::Settings
   int64_t max_tokens = -1;

@@ -101,6 +101,12 @@ double Setting::Get() const {
   return number;
 }
 
+std::string Setting::Fault(double number) const {
+  if (name == "mirostat" && number == 1)
+    return "expected 0 or 2, found 1: there is only version 2, which does the same more simply";
+  return RangeFault(number, low, high);
+}
+
 void Setting::Set(double number) const {
   VisitNumber(variable, [&](auto& to, auto& value) {
     to = static_cast<std::remove_reference_t<decltype(value)>>(number);
@@ -113,9 +119,7 @@ std::string Setting::Read(const std::string& text) const {
     if (!number || (is_whole() && *number != std::floor(*number)))
       return std::string("expected a ") + (is_whole() ? "whole " : "") + "number, found '" +
              gguf::Printable(text, 40) + "'";
-    std::string fault = RangeFault(*number, low, high);
-    if (name == "mirostat" && *number == 1)
-      fault = "expected 0 or 2, found 1: there is only version 2, which does the same more simply";
+    const std::string fault = Fault(*number);
     if (fault.empty()) Set(*number);
     return fault;
   }
@@ -236,7 +240,7 @@ std::vector<std::string> ReadSampling(const gguf::Metadata& metadata, Sampling& 
     if (setting.key.empty()) continue;
     const std::string& key = known.emplace_back(prefix + std::string(setting.key));
     if (!metadata.Has(key)) continue;
-    if (!setting.is_number()) {  // the steps; llama.cpp, too, ignores names that it does not know
+    if (!setting.is_number()) {  // the steps; llama.cpp ignores unknown names as well
       std::vector<std::string> unknown;
       std::vector<SamplerStep> steps = StepsIn(std::string(metadata.GetString(key)), unknown);
       if (!unknown.empty())

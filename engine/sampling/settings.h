@@ -33,7 +33,9 @@ struct Setting {
   bool is_number() const { return high > low; }
   bool is_whole() const { return !std::holds_alternative<pronk::Value<float>*>(variable); }
   double Get() const;
-  void Set(double number) const;  // number: from low to high
+  // "" if the setting may have this value, else "expected ..., found ...".
+  std::string Fault(double number) const;
+  void Set(double number) const;  // a number without a fault
   // Sets the value from text; a list of texts or biases gets one more element. Returns what is
   // wrong with the text, "" if nothing is.
   std::string Read(const std::string& text) const;

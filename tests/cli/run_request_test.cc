@@ -150,6 +150,10 @@ TEST_F(RunRequest, LinesHaveTheirOwnGrammarsAndIds) {
   other.replace(other.find("\"x\""), 3, "\"z\"");
   dir_.Write("in", other);
   ExpectError(Pronk(to), 1, out + ", line 1: answers another request");
+  other = lines;
+  other.replace(other.find("\\\"one"), 5, "\\\"two");
+  dir_.Write("in", other);
+  ExpectError(Pronk(to), 1, out + ", line 1: answers another request");
   dir_.Write("in", lines);
   ExpectError(Pronk(With(to, {"--temp", "0.1"})), 1, out + ", line 1: answers another request");
   Done(Pronk(to));
